@@ -1,0 +1,14 @@
+//! The daemon: owner of the model conversation, of sessions, approvals, policy and the event log.
+//!
+//! In reading order: [`daemon`] wires everything; [`server`] talks to clients; [`session`] holds one actor per session
+//! around a pure state machine; [`model`] talks to the Messages API; [`tools`] turns what the model asked for into
+//! requests to a shim and its answers into text; [`shell`] is the daemon's side of a shim; [`policy`] decides what may
+//! run; [`store`] keeps the log.
+//!
+//! Invariant: dependencies point one way: `server → session → {model, tools, policy, store}`, `tools → shell`,
+//! `shell → proto::shim`.
+
+pub mod model;
+pub mod policy;
+pub mod shell;
+pub mod tools;

@@ -1,0 +1,148 @@
+//! The model, in our own words: what a session sends and what comes back, whatever provider is behind it.
+//!
+//! [`anthropic`] is the Messages API over HTTP (also its compatible servers), [`scripted`] plays a scenario file through
+//! the same face. Neither knows of sessions, tools or the store.
+
+use proto::json::JsonText;
+
+/// One request: the whole conversation so far.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    /// Model id.
+    pub model: String,
+    /// Output limit in tokens, thinking included.
+    pub max_tokens: u32,
+    /// Frozen at the session's start.
+    pub system: String,
+    /// Tool definitions as sent, frozen at the session's start.
+    pub tools: Vec<JsonText>,
+    /// The history, oldest first. Append-only.
+    pub messages: Vec<Message>,
+}
+
+/// One message of the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// Content blocks, each exactly the JSON that is sent; assistant blocks are as they were received.
+    pub content: Vec<JsonText>,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The user, and tool results.
+    User,
+    /// The model.
+    Assistant,
+    /// The harness, mid-conversation.
+    System,
+}
+
+/// A reply that ended with `message_stop`.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The API's message id; may be empty on compatible servers.
+    pub id: String,
+    /// The model that answered.
+    pub model: String,
+    /// The blocks, in order.
+    pub blocks: Vec<ReplyBlock>,
+    /// Why it stopped.
+    pub stop: StopReason,
+    /// Tokens.
+    pub usage: proto::event::Usage,
+    /// The `request-id` header.
+    pub request_id: Option<String>,
+}
+
+/// One block of a reply.
+#[derive(Clone, Debug)]
+pub struct ReplyBlock {
+    /// The block as it must be sent back; a tool input keeps the model's own JSON text. For a tool call whose input was
+    /// broken this holds `{}` as input.
+    pub raw: JsonText,
+    /// What it is.
+    pub kind: BlockKind,
+}
+
+/// What a block is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Text for the user.
+    Text(String),
+    /// Thinking, as far as it is shown (also redacted: empty).
+    Thinking(String),
+    /// A call of one of our tools.
+    ToolUse(ToolUse),
+    /// Anything else, by its API type.
+    Other(String),
+}
+
+/// A call of one of our tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolUse {
+    /// The API's id of the call.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// Its input.
+    pub input: ToolInput,
+}
+
+/// A tool call's input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolInput {
+    /// One JSON document, as the model wrote it (missing or empty = `{}`).
+    Valid(JsonText),
+    /// Not JSON: the exact text.
+    Broken(String),
+}
+
+/// Why a reply stopped (anthropic-api section 7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// Done.
+    EndTurn,
+    /// Done, at this stop sequence.
+    StopSequence(Option<String>),
+    /// Tools must run.
+    ToolUse,
+    /// The output limit was reached.
+    MaxTokens,
+    /// A server tool loop paused: send again with this reply appended.
+    PauseTurn,
+    /// The model refuses.
+    Refusal {
+        /// The API's category.
+        category: Option<String>,
+        /// The API's explanation.
+        explanation: Option<String>,
+    },
+    /// Output ran into the context window.
+    ContextWindowExceeded,
+    /// The reply holds a compaction block.
+    Compaction,
+    /// A reason this release does not know.
+    Unknown(String),
+}
+
+/// Progress of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A block began.
+    BlockStarted {
+        /// Its index.
+        index: u32,
+        /// Its kind; for a tool call the input is still empty.
+        kind: BlockKind,
+    },
+    /// A block of text or thinking grew.
+    Delta {
+        /// Its index.
+        index: u32,
+        /// What was added.
+        text: String,
+    },
+}

@@ -1,0 +1,286 @@
+//! What a client may ask. One struct per request; new variants go last.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::approval::Verdict;
+use crate::ids::{ApprovalId, PromptId, Seq};
+use crate::secret::{EnvVars, Secret};
+
+/// A frame from the client: a request with the number its response will carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientFrame {
+    /// Chosen by the client; echoed in the response.
+    pub id: u64,
+    /// The request.
+    pub request: Request,
+}
+
+/// All requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Says who the client is; first, if at all.
+    Hello(Hello),
+    /// The daemon's state.
+    Status(Status),
+    /// Starts a session.
+    CreateSession(CreateSession),
+    /// Lists sessions.
+    ListSessions(ListSessions),
+    /// One session's present state.
+    ShowSession(ShowSession),
+    /// A page of a session's events.
+    ReadLog(ReadLog),
+    /// Subscribes to a session: events after a cursor, then live.
+    Attach(Attach),
+    /// Ends a subscription.
+    Detach(Detach),
+    /// Submits a prompt; the response means it is on disk.
+    SendPrompt(SendPrompt),
+    /// Takes back a prompt that waits in the queue.
+    WithdrawPrompt(WithdrawPrompt),
+    /// Ends the running turn.
+    Interrupt(Interrupt),
+    /// Lists open approvals.
+    ListApprovals(ListApprovals),
+    /// Answers an approval.
+    AnswerApproval(AnswerApproval),
+    /// Renames, archives or removes a session.
+    ChangeSession(ChangeSession),
+    /// Stops the daemon.
+    Shutdown(Shutdown),
+}
+
+/// Who the client is, for the other terminals and the audit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// The client.
+    pub client: ClientInfo,
+}
+
+/// A client as others see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientInfo {
+    /// Program name, for example `agentctl`.
+    pub program: String,
+    /// Its terminal, for example `pts/3`; empty without one.
+    pub terminal: String,
+}
+
+/// The daemon's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Status {}
+
+/// Starts a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateSession {
+    /// The workspace: an absolute path of a directory.
+    pub cwd: String,
+    /// The client's environment; secrets are removed before the shell sees it.
+    #[serde(default)]
+    pub env: EnvVars,
+    /// A name, unique among sessions that are not archived.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The model; the configuration's when absent.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// A scenario for the `scripted` provider: the name of a built-in one, or an absolute path. Absent = the real API.
+    #[serde(default)]
+    pub scenario: Option<String>,
+    /// Where the model lives and the key for it, when the client's environment says so.
+    #[serde(default)]
+    pub endpoint: Endpoint,
+}
+
+/// Where the model lives, as the client's environment says (`ANTHROPIC_BASE_URL`, `ANTHROPIC_API_KEY`,
+/// `ANTHROPIC_AUTH_TOKEN`). The key stays in the daemon's memory: it is not stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// Base URL without `/v1`.
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// Sent as `x-api-key`.
+    #[serde(default)]
+    pub api_key: Option<Secret>,
+    /// Sent as `Authorization: Bearer`.
+    #[serde(default)]
+    pub auth_token: Option<Secret>,
+}
+
+/// Lists sessions, newest activity first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListSessions {
+    /// Also the archived ones.
+    #[serde(default)]
+    pub archived: bool,
+    /// Only those of this workspace.
+    #[serde(default)]
+    pub cwd: Option<String>,
+}
+
+/// One session's present state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowSession {
+    /// Id, its last digits, or name.
+    pub session: String,
+}
+
+/// A page of a session's events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadLog {
+    /// Id, its last digits, or name.
+    pub session: String,
+    /// Events after this one.
+    #[serde(default)]
+    pub since: Seq,
+    /// At most so many; the daemon may give fewer (see `LogPage::more`).
+    pub limit: u32,
+}
+
+/// Subscribes to a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Attach {
+    /// Id, its last digits, or name.
+    pub session: String,
+    /// Events after this one come first, then a `caught_up` frame, then live.
+    #[serde(default)]
+    pub since: Seq,
+    /// The client's endpoint, so that a session whose daemon restarted has its key again.
+    #[serde(default)]
+    pub endpoint: Endpoint,
+}
+
+/// Ends a subscription.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Detach {
+    /// Id, its last digits, or name.
+    pub session: String,
+}
+
+/// Submits a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendPrompt {
+    /// Id, its last digits, or name.
+    pub session: String,
+    /// Made by the client; sending the same id again changes nothing.
+    pub prompt: PromptId,
+    /// The text, at most [`PROMPT_BYTES_MAX`].
+    pub text: String,
+    /// What to do when a call needs an approval.
+    #[serde(default)]
+    pub approve: ApproveMode,
+    /// The client's endpoint, as in [`CreateSession`].
+    #[serde(default)]
+    pub endpoint: Endpoint,
+}
+
+/// Longest prompt: 1 MiB is far over any model's useful prompt and well under a frame.
+pub const PROMPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a prompt says about approvals of its turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApproveMode {
+    /// Ask, and wait for an attached client to answer.
+    #[default]
+    Ask,
+    /// Nobody can answer: what would ask is denied.
+    Deny,
+    /// Everything that is not denied by a rule runs (`--approve all`).
+    All,
+}
+
+/// Takes back a queued prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WithdrawPrompt {
+    /// Id, its last digits, or name.
+    pub session: String,
+    /// The prompt.
+    pub prompt: PromptId,
+}
+
+/// Ends the running turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interrupt {
+    /// Id, its last digits, or name.
+    pub session: String,
+}
+
+/// Lists open approvals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListApprovals {
+    /// Only this session's.
+    #[serde(default)]
+    pub session: Option<String>,
+}
+
+/// Answers an approval; the first answer wins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerApproval {
+    /// The approval: its id, or the id's last digits.
+    pub approval: String,
+    /// The digest the client showed; when given, an answer to something else is refused.
+    #[serde(default)]
+    pub digest: Option<String>,
+    /// The answer.
+    pub verdict: Verdict,
+}
+
+/// Changes a session's place in the list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeSession {
+    /// Id, its last digits, or name.
+    pub session: String,
+    /// The change.
+    pub change: SessionChange,
+}
+
+/// A change of a session's place in the list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum SessionChange {
+    /// A new name.
+    Rename {
+        /// Unique among sessions that are not archived.
+        name: String,
+    },
+    /// Its shell is ended and it leaves the list; its log stays.
+    Archive {},
+    /// Its shell is ended and its log deleted.
+    Remove {},
+}
+
+/// Stops the daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Shutdown {
+    /// End the sessions' shells too; else they go on and the next daemon finds them.
+    #[serde(default)]
+    pub stop_shells: bool,
+}
+
+/// An approval id as a full id, for clients that have one.
+impl From<ApprovalId> for String {
+    fn from(id: ApprovalId) -> Self {
+        id.to_string()
+    }
+}

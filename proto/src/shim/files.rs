@@ -1,0 +1,1 @@
+//! File operations asked of the shim, and their structured answers.
