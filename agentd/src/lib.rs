@@ -8,6 +8,7 @@
 //! Invariant: dependencies point one way: `server → session → {model, tools, policy, store}`, `tools → shell`,
 //! `shell → proto::shim`.
 
+pub mod config;
 pub mod model;
 pub mod policy;
 pub mod shell;
