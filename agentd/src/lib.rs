@@ -9,7 +9,9 @@
 //! `shell → proto::shim`.
 
 pub mod config;
+pub mod content;
 pub mod model;
 pub mod policy;
 pub mod shell;
+pub mod store;
 pub mod tools;

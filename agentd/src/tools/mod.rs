@@ -3,6 +3,8 @@
 use proto::diff::FileDiff;
 use proto::event::Outcome;
 
+pub use crate::content::Part;
+
 /// What a call gives back to the model and to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
@@ -14,18 +16,4 @@ pub struct ToolResult {
     pub outcome: Outcome,
     /// The change it made, for edits.
     pub diff: Option<FileDiff>,
-}
-
-/// One part of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Text.
-    Text(String),
-    /// An image.
-    Image {
-        /// For example `image/png`.
-        media_type: String,
-        /// Base64.
-        data: String,
-    },
 }
