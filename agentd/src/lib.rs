@@ -12,6 +12,7 @@ pub mod config;
 pub mod content;
 pub mod model;
 pub mod policy;
+pub mod session;
 pub mod shell;
 pub mod store;
 pub mod tools;

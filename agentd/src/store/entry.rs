@@ -97,6 +97,13 @@ pub enum Entry {
     },
     /// A call has its one result.
     CallFinished(CallResult),
+    /// The user asked for the turn to end; what runs is being stopped.
+    InterruptRequested {
+        /// The turn.
+        turn: TurnId,
+        /// Who asked.
+        by: String,
+    },
     /// The turn is over.
     TurnEnded {
         /// The turn.
@@ -260,6 +267,7 @@ impl Entry {
             Self::ApprovalClosed { .. } => "approval_closed",
             Self::CallStarted { .. } => "call_started",
             Self::CallFinished(_) => "call_finished",
+            Self::InterruptRequested { .. } => "interrupt_requested",
             Self::TurnEnded { .. } => "turn_ended",
             Self::Notice { .. } => "notice",
             Self::Renamed { .. } => "renamed",

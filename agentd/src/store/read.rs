@@ -78,9 +78,8 @@ pub(super) fn rows(
     while let Some(row) = found.next()? {
         let seq = Seq(loaded(row.get(0)?));
         let body = row.get_ref(2)?.as_str().map_err(|error| StoreError::Sqlite(error.to_string()))?;
-        let entry = serde_json::from_str(body).map_err(|error| {
-            StoreError::Sqlite(format!("row {seq} of session {session} does not read: {error}"))
-        })?;
+        let entry = serde_json::from_str(body)
+            .map_err(|error| StoreError::Sqlite(format!("row {seq} of session {session} does not read: {error}")))?;
         out.push(LogRow { seq, at: Timestamp(loaded(row.get(1)?)), entry });
     }
     Ok(out)

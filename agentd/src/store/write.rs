@@ -54,7 +54,9 @@ pub(super) fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Job>) {
 
 fn answer(job: Job, result: Result<(), StoreError>) {
     let reply = match job {
-        Job::Create { reply, .. } | Job::Append { reply, .. } | Job::Remove { reply, .. } | Job::Flush { reply } => reply,
+        Job::Create { reply, .. } | Job::Append { reply, .. } | Job::Remove { reply, .. } | Job::Flush { reply } => {
+            reply
+        }
     };
     // A waiter that went away does not undo what was written.
     let _ = reply.send(result);
@@ -72,16 +74,17 @@ fn commit(connection: &mut Connection, group: &[Job]) -> Result<(), StoreError> 
 fn apply(transaction: &Transaction<'_>, job: &Job) -> Result<(), StoreError> {
     match job {
         Job::Create { session, .. } => {
-            transaction.prepare_cached(
-                "INSERT INTO sessions (id, name, created_at, active_at, cwd, spec) VALUES (?1, ?2, ?3, ?3, ?4, ?5)",
-            )?
-            .execute(params![
-                session.id.0.as_bytes(),
-                session.name,
-                stored(session.created_at.0),
-                session.cwd,
-                session.spec
-            ])?;
+            transaction
+                .prepare_cached(
+                    "INSERT INTO sessions (id, name, created_at, active_at, cwd, spec) VALUES (?1, ?2, ?3, ?3, ?4, ?5)",
+                )?
+                .execute(params![
+                    session.id.0.as_bytes(),
+                    session.name,
+                    stored(session.created_at.0),
+                    session.cwd,
+                    session.spec
+                ])?;
             insert(transaction, session.id, &session.first)
         }
         Job::Append { session, rows, .. } => rows.iter().try_for_each(|row| insert(transaction, *session, row)),
@@ -130,6 +133,7 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::ApprovalClosed { .. }
         | Entry::CallStarted { .. }
         | Entry::CallFinished(_)
+        | Entry::InterruptRequested { .. }
         | Entry::TurnEnded { .. }
         | Entry::Notice { .. } => {}
     }

@@ -1,0 +1,3 @@
+//! Sessions: one actor each around a pure state machine.
+
+pub mod machine;
