@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use entry::Entry;
 
 pub use read::{LogRow, SessionRow};
+pub use write::title_of;
 
 /// Jobs that may wait for the writer: each session has at most a few under way, so this many means the disk has stopped.
 const WRITER_QUEUE_MAX: usize = 1024;
@@ -194,7 +195,15 @@ impl Store {
     /// # Errors
     /// What SQLite says.
     pub async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
-        self.read(|connection| read::sessions(connection)).await
+        self.read(read::sessions).await
+    }
+
+    /// Sessions whose last row does not say that nothing is under way, oldest activity first.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn unsettled(&self) -> Result<Vec<SessionRow>, StoreError> {
+        self.read(read::unsettled).await
     }
 
     /// Rows of a session after `since`, at most `limit`, in order.

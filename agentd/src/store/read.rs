@@ -41,12 +41,37 @@ pub struct LogRow {
     pub entry: Entry,
 }
 
+/// The columns of a [`SessionRow`].
+macro_rules! select_sessions {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, name, archived, created_at, active_at, cwd, title, spec,
+                    (SELECT max(seq) FROM events WHERE session = sessions.id)
+             FROM sessions ",
+            $rest
+        )
+    };
+}
+
 pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, name, archived, created_at, active_at, cwd, title, spec,
-                (SELECT max(seq) FROM events WHERE session = sessions.id)
-         FROM sessions ORDER BY active_at DESC",
-    )?;
+    session_rows(connection, select_sessions!("ORDER BY active_at DESC"))
+}
+
+/// A session rests when its last row is one of these: whatever was queued when a turn ended began in the same commit.
+pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, StoreError> {
+    session_rows(
+        connection,
+        select_sessions!(
+            "WHERE archived = 0 AND (
+                 SELECT kind FROM events WHERE session = sessions.id ORDER BY seq DESC LIMIT 1
+             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived')
+             ORDER BY active_at"
+        ),
+    )
+}
+
+fn session_rows(connection: &Connection, sql: &str) -> Result<Vec<SessionRow>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([], |row| {
         let id: [u8; 16] = row.get(0)?;
         Ok(SessionRow {

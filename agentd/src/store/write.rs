@@ -141,7 +141,8 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
 }
 
 /// The first line of a prompt, short enough for a list.
-pub(super) fn title_of(text: &str) -> String {
+#[must_use]
+pub fn title_of(text: &str) -> String {
     const TITLE_CHARS_MAX: usize = 80;
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").chars().take(TITLE_CHARS_MAX).collect()
 }

@@ -1,5 +1,10 @@
 //! What the model asked for → a typed request to the shim; its answer → what the model receives.
 
+pub mod bash;
+pub mod call;
+pub mod editor;
+pub mod output;
+
 use proto::diff::FileDiff;
 use proto::event::Outcome;
 
@@ -16,4 +21,10 @@ pub struct ToolResult {
     pub outcome: Outcome,
     /// The change it made, for edits.
     pub diff: Option<FileDiff>,
+}
+
+/// A failed result that is one text.
+#[must_use]
+pub fn failure(text: &str) -> ToolResult {
+    ToolResult { content: vec![Part::Text(text.to_owned())], is_error: true, outcome: Outcome::Failed {}, diff: None }
 }
