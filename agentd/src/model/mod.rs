@@ -3,6 +3,12 @@
 //! [`anthropic`] is the Messages API over HTTP (also its compatible servers), [`scripted`] plays a scenario file through
 //! the same face. Neither knows of sessions, tools or the store.
 
+mod assemble;
+mod block;
+mod object;
+pub mod sse;
+mod stream;
+
 use proto::json::JsonText;
 
 /// One request: the whole conversation so far.
