@@ -82,11 +82,7 @@ impl Keys {
         let base = env("ANTHROPIC_BASE_URL").unwrap_or_else(|| sources.base_url.clone());
         let environment = key_of(env("ANTHROPIC_API_KEY"), env("ANTHROPIC_AUTH_TOKEN")).map(|key| (normal(&base), key));
         let credentials = env("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(CREDENTIAL));
-        Self {
-            inner: Mutex::new(Inner { sources, offered: HashMap::new(), helper: None }),
-            credentials,
-            environment,
-        }
+        Self { inner: Mutex::new(Inner { sources, offered: HashMap::new(), helper: None }), credentials, environment }
     }
 
     /// Takes new settings.
@@ -215,7 +211,8 @@ async fn run_helper(command: &str) -> Result<ApiKey, KeyError> {
     if output.stdout.len() > KEY_BYTES_MAX {
         return Err(wrong("its output is too long to be a key".into()));
     }
-    key_of(Some(String::from_utf8_lossy(&output.stdout).into_owned()), None).ok_or_else(|| wrong("it printed nothing".into()))
+    key_of(Some(String::from_utf8_lossy(&output.stdout).into_owned()), None)
+        .ok_or_else(|| wrong("it printed nothing".into()))
 }
 
 #[cfg(test)]

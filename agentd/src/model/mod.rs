@@ -23,6 +23,7 @@ pub mod wire;
 pub use anthropic::ApiKey;
 pub use capabilities::Effort;
 pub use error::{ErrorKind, ModelError};
+pub use tools::tool_definitions;
 pub use wire::Profile;
 
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The log's words → the wire's words. Nothing else in the daemon knows both.
 
 use proto::event::{
-    ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Event, EventBody, Notice, PromptAccepted,
-    PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, SessionArchived, SessionCreated, SessionRenamed,
-    TurnEnded, TurnStarted,
+    ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Event, EventBody, Notice,
+    PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, SessionArchived, SessionCreated,
+    SessionRenamed, TurnEnded, TurnStarted,
 };
 use proto::json::JsonText;
 
@@ -35,24 +35,20 @@ fn body(entry: &Entry) -> EventBody {
         Entry::PromptWithdrawn { prompt, by } => {
             EventBody::PromptWithdrawn(PromptWithdrawn { prompt: *prompt, by: by.clone() })
         }
-        Entry::TurnStarted { turn, prompt } => {
-            EventBody::TurnStarted(TurnStarted { turn: *turn, prompt: *prompt })
-        }
+        Entry::TurnStarted { turn, prompt } => EventBody::TurnStarted(TurnStarted { turn: *turn, prompt: *prompt }),
         Entry::RequestSent { turn, request, attempt } => {
             EventBody::RequestSent(RequestSent { turn: *turn, request: *request, attempt: *attempt })
         }
-        Entry::RequestFailed { turn, request, attempt, problem, next_try } => {
-            EventBody::RequestFailed(RequestFailed {
-                turn: *turn,
-                request: *request,
-                attempt: *attempt,
-                problem: problem.clone(),
-                next_try: *next_try,
-            })
-        }
+        Entry::RequestFailed { turn, request, attempt, problem, next_try } => EventBody::RequestFailed(RequestFailed {
+            turn: *turn,
+            request: *request,
+            attempt: *attempt,
+            problem: problem.clone(),
+            next_try: *next_try,
+        }),
         Entry::ReplyReceived(reply) => EventBody::ReplyReceived(self::reply(reply)),
         Entry::Nudged { text, .. } => notice(&format!("told the model: {text}")),
-        Entry::ApprovalAsked { approval } => EventBody::ApprovalAsked(ApprovalAsked { approval: approval.clone() }),
+        Entry::ApprovalAsked { approval, .. } => EventBody::ApprovalAsked(ApprovalAsked { approval: approval.clone() }),
         Entry::ApprovalClosed { approval, call, verdict, by } => EventBody::ApprovalClosed(ApprovalClosed {
             approval: *approval,
             call: *call,
@@ -64,13 +60,9 @@ fn body(entry: &Entry) -> EventBody {
         }
         Entry::CallFinished(result) => EventBody::CallFinished(finished(result)),
         Entry::InterruptRequested { by, .. } => notice(&format!("interrupted by {by}")),
-        Entry::TurnEnded { turn, outcome } => {
-            EventBody::TurnEnded(TurnEnded { turn: *turn, outcome: outcome.clone() })
-        }
+        Entry::TurnEnded { turn, outcome } => EventBody::TurnEnded(TurnEnded { turn: *turn, outcome: outcome.clone() }),
         Entry::Notice { text } => notice(text),
-        Entry::Renamed { name, by } => {
-            EventBody::SessionRenamed(SessionRenamed { name: name.clone(), by: by.clone() })
-        }
+        Entry::Renamed { name, by } => EventBody::SessionRenamed(SessionRenamed { name: name.clone(), by: by.clone() }),
         Entry::Archived { by } => EventBody::SessionArchived(SessionArchived { by: by.clone() }),
     }
 }

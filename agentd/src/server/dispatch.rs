@@ -127,8 +127,7 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
                 return Err(error(ErrorCode::Limit, &message, "put the text in a file and name the file"));
             }
             let session = registry.find(&send.session).await?;
-            let prompt =
-                Prompt { prompt: send.prompt, text: send.text, approve: send.approve, by: connection.name() };
+            let prompt = Prompt { prompt: send.prompt, text: send.text, approve: send.approve, by: connection.name() };
             session.prompt(prompt).await.map(Response::Accepted)
         }
         Request::WithdrawPrompt(withdraw) => {

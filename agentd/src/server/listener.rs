@@ -29,7 +29,9 @@ pub enum ListenError {
         reason: String,
     },
     /// The path is too long for a socket.
-    #[error("the socket path {path} is {bytes} bytes long, the kernel takes {SOCKET_PATH_BYTES_MAX}; choose a shorter one with --socket")]
+    #[error(
+        "the socket path {path} is {bytes} bytes long, the kernel takes {SOCKET_PATH_BYTES_MAX}; choose a shorter one with --socket"
+    )]
     TooLong {
         /// The path.
         path: PathBuf,

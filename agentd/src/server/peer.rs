@@ -25,9 +25,8 @@ const ANCESTORS_MAX: usize = 256;
 /// The kind of refusal and a sentence for the person behind it.
 pub fn check(stream: &UnixStream) -> Result<Peer, (Refusal, String)> {
     let me = nix::unistd::geteuid().as_raw();
-    let credentials = stream
-        .peer_cred()
-        .map_err(|error| (Refusal::Peer, format!("the peer's user cannot be told ({error})")))?;
+    let credentials =
+        stream.peer_cred().map_err(|error| (Refusal::Peer, format!("the peer's user cannot be told ({error})")))?;
     if credentials.uid() != me {
         return Err((
             Refusal::Peer,

@@ -288,7 +288,10 @@ impl Actor {
             return Err(conflict("the answer is for something else than what is asked", "look at it again"));
         }
         if matches!(verdict, Verdict::Always {}) {
-            return Err(conflict("this call has no rule that could be written for it", "answer once or for the session"));
+            return Err(conflict(
+                "this call has no rule that could be written for it",
+                "answer once or for the session",
+            ));
         }
         self.take(Input::ApprovalAnswered { approval, verdict: verdict.clone(), by: by.clone() }).await;
         self.stored(Answered { approval, verdict, by, yours: true })
@@ -320,7 +323,8 @@ impl Actor {
                 self.deeds.shell_up(shell);
                 self.take(Input::ShellReady { instance }).await;
                 if launched && self.head > Seq(1) && self.deeds.had_shell() {
-                    let text = "A new shell was started; variables, functions and background jobs of the old one are gone.";
+                    let text =
+                        "A new shell was started; variables, functions and background jobs of the old one are gone.";
                     self.take(Input::Noticed { text: text.to_owned() }).await;
                 }
             }
@@ -328,7 +332,8 @@ impl Actor {
             News::ShellFailed { error } => self.deeds.shell_failed(error),
             News::ShellLost { instance } => {
                 if self.deeds.shell_lost(instance) {
-                    let text = "The session's shell process died; its commands were ended. The next call gets a new shell.";
+                    let text =
+                        "The session's shell process died; its commands were ended. The next call gets a new shell.";
                     self.take(Input::Noticed { text: text.to_owned() }).await;
                 }
             }
@@ -349,8 +354,7 @@ impl Actor {
     }
 
     async fn carry_out(&mut self, now: Timestamp, step: Step) -> Result<(), StoreError> {
-        let (late, early): (Vec<Effect>, Vec<Effect>) =
-            step.effects.into_iter().partition(Effect::waits_for_disk);
+        let (late, early): (Vec<Effect>, Vec<Effect>) = step.effects.into_iter().partition(Effect::waits_for_disk);
         if !step.entries.is_empty() {
             let mut seq = self.head;
             let rows: Vec<NewRow> = step

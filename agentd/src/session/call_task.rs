@@ -14,6 +14,7 @@ use super::machine::{Assessment, Input, Runnable};
 use super::news::News;
 use super::ruling;
 use crate::shell::{Shell, ShellError, recover};
+use crate::store::entry::Expect;
 use crate::tools::call::{self, Ended, Parsed, RunSpec};
 use crate::tools::{ToolResult, output};
 
@@ -35,8 +36,10 @@ pub(super) struct CallJob {
 pub(super) struct RunOrder {
     /// The shim that the log says runs it.
     pub shim: Option<Uuid>,
-    /// What was approved.
-    pub digest: Option<String>,
+    /// What must hold at the run.
+    pub expect: Expect,
+    /// Whether it may have been started before, by an earlier daemon.
+    pub again: bool,
 }
 
 /// Does the job and tells the session.
@@ -62,6 +65,7 @@ async fn assess(job: &CallJob, shell: &Shell, workspace: &Path) -> Input {
                 ruling: ruling::rule(&parsed, workspace),
                 subject: prospect.subject,
                 digest: prospect.digest,
+                expect: prospect.expect,
                 repeatable: prospect.repeatable,
             }),
             Err(result) => Assessment::Settled(result),
@@ -87,7 +91,12 @@ async fn execute(
         Ok(parsed) => parsed,
         Err(result) => return ended(job.call, result, 0),
     };
-    let spec = RunSpec { call: job.call, digest: order.digest.clone(), deadline: context.config().shell.deadline.get() };
+    let spec = RunSpec {
+        call: job.call,
+        expect: order.expect.clone(),
+        again: order.again,
+        deadline: context.config().shell.deadline.get(),
+    };
     match run_with_output(&spec, &parsed, shell, news).await {
         Ok(Ended { result, duration }) => {
             ended(job.call, result, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))

@@ -102,9 +102,9 @@ impl Deeds {
                     self.to_shell(Waiting::Call(job));
                 }
             }
-            Effect::RunCall { call, shim, digest } => {
+            Effect::RunCall { call, shim, expect, again } => {
                 if let Some(mut job) = job_of(machine, call) {
-                    job.run = Some(call_task::RunOrder { shim, digest });
+                    job.run = Some(call_task::RunOrder { shim, expect, again });
                     self.to_shell(Waiting::Call(job));
                 }
             }
@@ -122,7 +122,7 @@ impl Deeds {
             max_tokens: self.spec.max_tokens,
             system: self.spec.system.clone(),
             tools: self.spec.tools.clone(),
-            messages: machine.history().to_vec(),
+            messages: machine.history().iter().map(|message| message.as_ref().clone()).collect(),
         };
         let job = RequestJob { request, attempt, conversation, spec: Arc::clone(&self.spec) };
         let task = self.tasks.spawn(request_task::run(job, Arc::clone(&self.context), self.news.clone()));
@@ -182,12 +182,8 @@ impl Deeds {
 
     fn come(&mut self, launch: bool) {
         self.shell = Slot::Coming { launch };
-        let order = shell_task::Order {
-            session: self.session,
-            cwd: PathBuf::from(&self.cwd),
-            env: self.env.clone(),
-            launch,
-        };
+        let order =
+            shell_task::Order { session: self.session, cwd: PathBuf::from(&self.cwd), env: self.env.clone(), launch };
         self.tasks.spawn(shell_task::run(order, Arc::clone(&self.context), self.news.clone()));
     }
 
@@ -276,9 +272,7 @@ impl Deeds {
 fn job_of(machine: &Machine, call: CallId) -> Option<CallJob> {
     let found = machine.call(call)?;
     match &found.input {
-        StoredInput::Valid(input) => {
-            Some(CallJob { call, tool: found.tool.clone(), input: input.clone(), run: None })
-        }
+        StoredInput::Valid(input) => Some(CallJob { call, tool: found.tool.clone(), input: input.clone(), run: None }),
         StoredInput::Broken(_) => None,
     }
 }

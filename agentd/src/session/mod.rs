@@ -29,15 +29,15 @@ use proto::request::ClientInfo;
 use proto::response::{Accepted, Answered, ErrorCode, SessionInfo, WireError};
 use tokio::sync::{mpsc, oneshot};
 
-pub use actor::Subscription;
 use actor::Command;
+pub use actor::Subscription;
 use fanout::SubscriberId;
 use spec::{Source, Spec};
 
 use crate::config::Config;
 use crate::config::paths::Paths;
 use crate::keys::Keys;
-use crate::model::{Provider, anthropic, scripted, wire};
+use crate::model::{Profile, Provider, anthropic, scripted};
 use crate::store::entry::Prompt;
 use crate::store::{Store, StoreError};
 
@@ -54,6 +54,8 @@ pub struct Context {
     pub program: PathBuf,
     config: Mutex<Arc<Config>>,
     clients: Mutex<HashMap<String, Arc<anthropic::Client>>>,
+    /// By the scenario's text: a player counts the tries of its faults.
+    players: Mutex<HashMap<String, Arc<scripted::Player>>>,
 }
 
 impl Context {
@@ -67,6 +69,7 @@ impl Context {
             program,
             config: Mutex::new(Arc::new(config)),
             clients: Mutex::new(HashMap::new()),
+            players: Mutex::new(HashMap::new()),
         }
     }
 
@@ -95,13 +98,19 @@ impl Context {
     fn provider(&self, spec: &Spec) -> Result<Provider, Problem> {
         match &spec.source {
             Source::Scenario { name, text } => {
-                let player = scripted::Player::parse(text).map_err(|error| Problem {
+                let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(player) = players.get(text) {
+                    return Ok(Provider::Scripted(Arc::clone(player)));
+                }
+                let player = scripted::Player::parse(text).map(Arc::new).map_err(|error| Problem {
                     code: "scenario".into(),
                     message: format!("the scenario {name} cannot be played: {error}"),
                     hint: "mend the scenario and start a new session".into(),
                     request_id: None,
                 })?;
-                Ok(Provider::Scripted(Arc::new(player)))
+                players.insert(text.clone(), Arc::clone(&player));
+                drop(players);
+                Ok(Provider::Scripted(player))
             }
             Source::Api(api) => {
                 let key = serde_json::to_string(api).unwrap_or_default();
@@ -127,10 +136,10 @@ impl Context {
 }
 
 /// The model client's word for a provider.
-fn profile(provider: crate::config::ProviderKind) -> wire::Profile {
+fn profile(provider: crate::config::ProviderKind) -> Profile {
     match provider {
-        crate::config::ProviderKind::Anthropic => wire::Profile::Anthropic,
-        crate::config::ProviderKind::Compat => wire::Profile::Compat,
+        crate::config::ProviderKind::Anthropic => Profile::Anthropic,
+        crate::config::ProviderKind::Compat => Profile::Compat,
     }
 }
 
@@ -237,7 +246,10 @@ impl SessionHandle {
         self.ask(|reply| Command::EndShell { reply }).await
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<Result<T, WireError>>) -> Command) -> Result<T, WireError> {
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, WireError>>) -> Command,
+    ) -> Result<T, WireError> {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(command(reply)).await.map_err(|_| gone(self.id))?;
         answer.await.map_err(|_| gone(self.id))?
@@ -257,7 +269,10 @@ fn gone(id: SessionId) -> WireError {
 pub fn storage_error(error: &StoreError) -> WireError {
     let code = match error {
         StoreError::NameTaken => ErrorCode::Conflict,
-        StoreError::Open { .. } | StoreError::Newer { .. } | StoreError::Full | StoreError::Sqlite(_)
+        StoreError::Open { .. }
+        | StoreError::Newer { .. }
+        | StoreError::Full
+        | StoreError::Sqlite(_)
         | StoreError::Closed => ErrorCode::Storage,
     };
     WireError { code, message: error.to_string(), hint: String::new() }

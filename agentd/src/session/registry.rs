@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::actor::{Actor, INBOX_MAX};
 use super::spec::{Api, Source, Spec};
 use super::{Context, SessionHandle, profile, prompt, storage_error};
-use crate::model::{scripted, wire};
+use crate::model::{scripted, tool_definitions};
 use crate::store::entry::{Created, Entry};
 use crate::store::{NewRow, NewSession, SessionRow};
 
@@ -132,7 +132,7 @@ impl Registry {
             max_tokens: config.model.max_tokens,
             source,
             system: prompt::system(&request.cwd, &prompt::os_name(&os)),
-            tools: wire::tool_definitions(profile(provider), u32::try_from(config.shell.output_chars).unwrap_or(u32::MAX)),
+            tools: tool_definitions(profile(provider), u32::try_from(config.shell.output_chars).unwrap_or(u32::MAX)),
         })
     }
 
@@ -275,7 +275,9 @@ impl Registry {
         match tokio::fs::remove_dir_all(&folder).await {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(internal(&format!("the session is gone, its folder {} is not: {error}", folder.display()))),
+            Err(error) => {
+                Err(internal(&format!("the session is gone, its folder {} is not: {error}", folder.display())))
+            }
         }
     }
 
@@ -334,7 +336,10 @@ fn check_workspace(cwd: &str) -> Result<(), WireError> {
     match std::fs::metadata(cwd) {
         Ok(meta) if meta.is_dir() => Ok(()),
         Ok(_) => Err(bad(format!("the workspace {cwd} is not a directory"), "start agentctl in a directory")),
-        Err(error) => Err(bad(format!("the workspace {cwd} cannot be used: {error}"), "start agentctl in a directory that exists")),
+        Err(error) => Err(bad(
+            format!("the workspace {cwd} cannot be used: {error}"),
+            "start agentctl in a directory that exists",
+        )),
     }
 }
 
@@ -359,7 +364,10 @@ fn scenario_text(name: &str) -> Result<String, WireError> {
     }
     let path = Path::new(name);
     if !path.is_absolute() {
-        return Err(not_found(&format!("no scenario `{name}` is built in"), "give `demo` or the path of a scenario file"));
+        return Err(not_found(
+            &format!("no scenario `{name}` is built in"),
+            "give `demo` or the path of a scenario file",
+        ));
     }
     let cannot = |reason: String| bad(format!("the scenario {name} cannot be read: {reason}"), "check the path");
     let meta = std::fs::metadata(path).map_err(|error| cannot(error.to_string()))?;

@@ -11,7 +11,7 @@ use super::machine::Input;
 use super::news::News;
 use super::spec::{Source, Spec};
 use crate::config::ProviderKind;
-use crate::model::{Conversation, ModelError, Progress, Provider, Reply, retry};
+use crate::model::{Conversation, ErrorKind, ModelError, Progress, Provider, Reply, retry};
 
 /// Progress pieces that may wait between the stream and the session.
 const PROGRESS_QUEUE_MAX: usize = 256;
@@ -70,13 +70,13 @@ async fn send(job: &RequestJob, context: &Context, news: &mpsc::Sender<News>) ->
     match try_once(job, &provider, key.as_ref(), news).await {
         Ok(reply) => Ok(reply),
         Err(error) => {
-            if error.is_authentication() {
+            if error.kind == ErrorKind::Authentication {
                 context.keys.forget_cached();
             }
             let tries_max = context.config().turn.tries_max;
             let delay = (job.attempt < tries_max).then(|| retry::next_try(&error, job.attempt, random())).flatten();
-            let next_try = delay
-                .map(|delay| Timestamp::now().plus_ms(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)));
+            let next_try =
+                delay.map(|delay| Timestamp::now().plus_ms(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)));
             Err(Failure { problem: error.problem(), next_try })
         }
     }

@@ -72,6 +72,9 @@ pub enum Entry {
     ApprovalAsked {
         /// The question.
         approval: Approval,
+        /// What must still hold when it runs.
+        #[serde(default)]
+        expect: Expect,
     },
     /// The question is closed.
     ApprovalClosed {
@@ -94,6 +97,9 @@ pub enum Entry {
         allowed_by: Decider,
         /// The shim that will run it: should another shim be found later, the outcome is unknown.
         shim: Option<Uuid>,
+        /// What must still hold when it runs.
+        #[serde(default)]
+        expect: Expect,
     },
     /// A call has its one result.
     CallFinished(CallResult),
@@ -127,6 +133,24 @@ pub enum Entry {
     Archived {
         /// Who archived it.
         by: String,
+    },
+}
+
+/// What was so when a call was allowed, and must be so when it runs: what was shown is what runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    /// It depends on nothing.
+    #[default]
+    Nothing,
+    /// The shell is in this directory.
+    Directory(String),
+    /// The file meant, links resolved, has this content.
+    File {
+        /// The file.
+        path: String,
+        /// SHA-256 of its bytes in hex; `None`: there is no file.
+        content: Option<String>,
     },
 }
 

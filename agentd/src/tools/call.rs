@@ -9,12 +9,13 @@ use proto::approval::{CommandSubject, EditSubject, OtherSubject, Subject};
 use proto::event::Outcome;
 use proto::ids::CallId;
 use proto::json::JsonText;
-use proto::shim::files::FileReply;
+use proto::shim::files::{Apply, Basis, Digest as FileDigest, FileReply, Mode};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
-use super::{ToolResult, bash, editor, failure};
+use super::{ToolResult, bash, diff, editor, failure};
 use crate::shell::{OutputChunk, Shell, ShellError};
+use crate::store::entry::Expect;
 
 /// Name of the shell tool.
 pub const BASH: &str = "bash";
@@ -68,6 +69,8 @@ pub struct Prospect {
     pub subject: Subject,
     /// SHA-256 over exactly what would run, in hex.
     pub digest: String,
+    /// What must still hold when it runs.
+    pub expect: Expect,
     /// Whether the very same call may come again.
     pub repeatable: bool,
 }
@@ -80,29 +83,38 @@ pub async fn prospect(call: CallId, parsed: &Parsed, shell: &Shell) -> Result<Pr
     match parsed {
         Parsed::Command(command) => {
             let cwd = cwd_of(shell).await.map_err(|error| shell_failure(&error))?;
-            let digest = command_digest(command, &cwd);
+            let digest = hex_digest(&[BASH, command, &cwd]);
+            let expect = Expect::Directory(cwd.clone());
             let subject = Subject::Command(CommandSubject { command: command.clone(), cwd, parts: Vec::new() });
-            Ok(Prospect { subject, digest, repeatable: true })
+            Ok(Prospect { subject, digest, expect, repeatable: true })
         }
         Parsed::Restart => {
             let subject = Subject::Other(OtherSubject {
                 title: "restart the shell: everything it runs is ended".to_owned(),
                 input: JsonText::from_value(&serde_json::json!({ "restart": true })),
             });
-            Ok(Prospect { subject, digest: hex_digest(&["restart"]), repeatable: true })
+            Ok(Prospect { subject, digest: hex_digest(&["restart"]), expect: Expect::Nothing, repeatable: true })
         }
         Parsed::Editor(input) if editor::is_view(input) => {
             let subject = Subject::Other(OtherSubject {
                 title: editor::title(input),
                 input: JsonText::from_value(&serde_json::Value::Null),
             });
-            Ok(Prospect { subject, digest: hex_digest(&["view", &editor::title(input)]), repeatable: true })
+            let digest = hex_digest(&["view", &editor::title(input)]);
+            Ok(Prospect { subject, digest, expect: Expect::Nothing, repeatable: true })
         }
         Parsed::Editor(input) => {
-            let reply = shell.file(call, editor::preview(input)).await.map_err(|error| shell_failure(&error))?;
-            let Some(change) = editor::change_of(input, &reply) else { return Err(editor::render(input, &reply)) };
-            let digest = hex_digest(&[EDITOR, &editor::title(input), &change.before, &change.after]);
-            Ok(Prospect { subject: Subject::Edit(EditSubject { diff: change.diff }), digest, repeatable: false })
+            let preview = editor::op(input, Mode::Preview {});
+            let reply = shell.file(call, preview).await.map_err(|error| shell_failure(&error))?;
+            let FileReply::Edited(edited) = &reply else { return Err(editor::render(input, &reply)) };
+            let Basis { path, content } = &edited.basis;
+            let content = content.as_ref().map(|digest| digest.0.clone());
+            // The input and what it starts from: together they are the change.
+            let whole = format!("{input:?}");
+            let digest = hex_digest(&[EDITOR, &whole, path, content.as_deref().unwrap_or("none")]);
+            let subject = Subject::Edit(EditSubject { diff: diff::file_diff(&edited.change) });
+            let expect = Expect::File { path: path.clone(), content };
+            Ok(Prospect { subject, digest, expect, repeatable: false })
         }
     }
 }
@@ -121,9 +133,10 @@ pub struct Ended {
 pub struct RunSpec {
     /// The call.
     pub call: CallId,
-    /// What was approved; compared with what would run now. `None` after a restart of the daemon: the shim knows
-    /// whether it ran.
-    pub digest: Option<String>,
+    /// What must hold at the run.
+    pub expect: Expect,
+    /// Whether an earlier daemon may have started it: then the shim knows, and a started command may have moved.
+    pub again: bool,
     /// The command's deadline.
     pub deadline: Duration,
 }
@@ -141,8 +154,8 @@ pub async fn run(
     let started = Instant::now();
     let result = match parsed {
         Parsed::Command(command) => {
-            if let Some(approved) = &spec.digest
-                && *approved != command_digest(command, &cwd_of(shell).await?)
+            if let (Expect::Directory(approved), false) = (&spec.expect, spec.again)
+                && *approved != cwd_of(shell).await?
             {
                 changed("the shell's directory is another one now")
             } else {
@@ -151,7 +164,14 @@ pub async fn run(
         }
         Parsed::Restart => bash::render_restart(&shell.restart(spec.call).await?),
         Parsed::Editor(input) => {
-            let reply: FileReply = shell.file(spec.call, editor::apply(input, spec.call)).await?;
+            let expect = match &spec.expect {
+                Expect::File { path, content } => {
+                    Some(Basis { path: path.clone(), content: content.clone().map(FileDigest) })
+                }
+                Expect::Nothing | Expect::Directory(_) => None,
+            };
+            let apply = Mode::Apply(Apply { call: Some(spec.call), expect });
+            let reply = shell.file(spec.call, editor::op(input, apply)).await?;
             editor::render(input, &reply)
         }
     };
@@ -184,10 +204,6 @@ pub fn unknown(captured: &str) -> ToolResult {
 
 async fn cwd_of(shell: &Shell) -> Result<String, ShellError> {
     Ok(shell.state().await?.cwd.display().to_string())
-}
-
-fn command_digest(command: &str, cwd: &str) -> String {
-    hex_digest(&[BASH, command, cwd])
 }
 
 /// SHA-256 over the parts, each with its length in front, so that no two lists of parts read the same.

@@ -2,6 +2,7 @@
 
 pub mod bash;
 pub mod call;
+pub mod diff;
 pub mod editor;
 pub mod output;
 

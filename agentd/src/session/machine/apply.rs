@@ -7,7 +7,7 @@ use proto::approval::Verdict;
 use proto::json::JsonText;
 use serde_json::json;
 
-use super::state::{CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Phase, Try, Turn};
+use super::state::{Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Phase, Try, Turn};
 use crate::content::Part;
 use crate::model::{Message, Role};
 use crate::store::entry::{CallResult, Entry, StoredKind, StoredReply};
@@ -43,9 +43,9 @@ impl Machine {
                     Phase::Ready(turn)
                 });
             }
-            Entry::ApprovalAsked { approval } => {
-                let call = approval.call;
-                self.set_call(call, CallState::Asking(Box::new(approval.clone())));
+            Entry::ApprovalAsked { approval, expect } => {
+                let asked = Asked { approval: approval.clone(), expect: expect.clone() };
+                self.set_call(approval.call, CallState::Asking(Box::new(asked)));
             }
             Entry::ApprovalClosed { approval, call, verdict, by } => {
                 if let (Verdict::Session {}, Some(asked)) = (verdict, self.asking()) {
@@ -58,7 +58,9 @@ impl Machine {
                     self.closed.pop_front();
                 }
             }
-            Entry::CallStarted { call, shim, .. } => self.set_call(*call, CallState::Running { shim: *shim }),
+            Entry::CallStarted { call, shim, expect, .. } => {
+                self.set_call(*call, CallState::Running { shim: *shim, expect: expect.clone() });
+            }
             Entry::CallFinished(result) => self.finish_call(result),
             Entry::InterruptRequested { .. } => {
                 if let Some(turn) = self.turn_mut() {

@@ -12,7 +12,7 @@ use super::reply::{After, after, failed, stored};
 use super::state::{CallState, Machine, Phase, Try, Turn};
 use crate::content::Part;
 use crate::model::Reply;
-use crate::store::entry::{CallResult, Entry, Prompt, StoredInput};
+use crate::store::entry::{CallResult, Entry, Expect, Prompt, StoredInput};
 use crate::tools::ToolResult;
 
 impl Machine {
@@ -222,7 +222,7 @@ impl Run<'_> {
         let Some(approve) = self.machine.turn().map(|turn| turn.approve) else { return };
         let reason = match &runnable.ruling {
             Ruling::Allow { rule } => {
-                return self.start(id, Decider::Policy { rule: rule.clone() }, Some(runnable.digest));
+                return self.start(id, Decider::Policy { rule: rule.clone() }, runnable.expect);
             }
             Ruling::Deny { reason } => {
                 self.finish(id, text_result(&format!("Not run: {reason}."), Outcome::Denied {}), 0);
@@ -233,11 +233,11 @@ impl Run<'_> {
         let grant = self.machine.grants.iter().find(|grant| runnable.repeatable && grant.digest == runnable.digest);
         match (approve, grant) {
             (ApproveMode::All, _) => {
-                self.start(id, Decider::Flag { value: "all".into() }, Some(runnable.digest));
+                self.start(id, Decider::Flag { value: "all".into() }, runnable.expect);
             }
             (ApproveMode::Ask | ApproveMode::Deny, Some(grant)) => {
                 let by = Decider::Grant { name: grant.name.clone() };
-                self.start(id, by, Some(runnable.digest));
+                self.start(id, by, runnable.expect);
             }
             (ApproveMode::Deny, None) => {
                 let text = format!(
@@ -271,22 +271,22 @@ impl Run<'_> {
             choices,
             digest: runnable.digest,
         };
-        self.record(Entry::ApprovalAsked { approval });
+        self.record(Entry::ApprovalAsked { approval, expect: runnable.expect });
     }
 
-    fn start(&mut self, id: CallId, allowed_by: Decider, digest: Option<String>) {
+    fn start(&mut self, id: CallId, allowed_by: Decider, expect: Expect) {
         let Some(turn) = self.machine.turn().map(|turn| turn.id) else { return };
         let shim = self.machine.shim;
-        self.record(Entry::CallStarted { turn, call: id, allowed_by, shim });
-        self.effect(Effect::RunCall { call: id, shim, digest });
+        self.record(Entry::CallStarted { turn, call: id, allowed_by, shim, expect: expect.clone() });
+        self.effect(Effect::RunCall { call: id, shim, expect, again: false });
     }
 
     fn answered(&mut self, approval: ApprovalId, verdict: Verdict, by: Decider) {
-        let Some(asked) = self.machine.asking().filter(|asked| asked.id == approval) else { return };
-        let (call, digest) = (asked.call, asked.digest.clone());
+        let Some(asked) = self.machine.asked().filter(|asked| asked.approval.id == approval) else { return };
+        let (call, expect) = (asked.approval.call, asked.expect.clone());
         self.record(Entry::ApprovalClosed { approval, call, verdict: verdict.clone(), by: by.clone() });
         match verdict {
-            Verdict::Once {} | Verdict::Session {} | Verdict::Always {} => self.start(call, by, Some(digest)),
+            Verdict::Once {} | Verdict::Session {} | Verdict::Always {} => self.start(call, by, expect),
             Verdict::Deny { reason } => {
                 let text = denied_text(reason.as_deref(), &by);
                 self.finish(call, text_result(&text, Outcome::Denied {}), 0);
@@ -369,12 +369,12 @@ impl Run<'_> {
             Phase::Calling(turn, calling) => {
                 let stopping = turn.stopping;
                 let running = calling.calls.iter().find_map(|call| match &call.state {
-                    CallState::Running { shim } => Some((call.id, *shim)),
+                    CallState::Running { shim, expect } => Some((call.id, *shim, expect.clone())),
                     CallState::Waiting | CallState::Assessing | CallState::Asking(_) | CallState::Done(_) => None,
                 });
                 match running {
-                    Some((call, shim)) => {
-                        self.effect(Effect::RunCall { call, shim, digest: None });
+                    Some((call, shim, expect)) => {
+                        self.effect(Effect::RunCall { call, shim, expect, again: true });
                         if stopping {
                             self.effect(Effect::CancelCall { call });
                         }

@@ -3,7 +3,7 @@
 use proto::ids::{CallId, RequestId};
 use uuid::Uuid;
 
-use crate::store::entry::Entry;
+use crate::store::entry::{Entry, Expect};
 
 /// Something to do, after the entries of the same step are on disk (see [`Effect::waits_for_disk`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +31,10 @@ pub enum Effect {
         call: CallId,
         /// The shim that ran or runs it.
         shim: Option<Uuid>,
-        /// What was approved; compared again at the run. `None`: nothing to compare with.
-        digest: Option<String>,
+        /// What must hold at the run.
+        expect: Expect,
+        /// Whether it may have been started before, by an earlier daemon.
+        again: bool,
     },
     /// End a running call.
     CancelCall {

@@ -6,7 +6,7 @@ use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp};
 use uuid::Uuid;
 
 use crate::model::Reply;
-use crate::store::entry::Prompt;
+use crate::store::entry::{Expect, Prompt};
 use crate::tools::ToolResult;
 
 /// Something that happened.
@@ -113,6 +113,8 @@ pub struct Runnable {
     pub subject: Subject,
     /// SHA-256 over exactly what would run.
     pub digest: String,
+    /// What must still hold when it runs.
+    pub expect: Expect,
     /// Whether "for this session" is a meaningful answer.
     pub repeatable: bool,
 }

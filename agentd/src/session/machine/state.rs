@@ -9,7 +9,7 @@ use proto::request::ApproveMode;
 use uuid::Uuid;
 
 use crate::model::Message;
-use crate::store::entry::{CallResult, Prompt, StoredInput};
+use crate::store::entry::{CallResult, Expect, Prompt, StoredInput};
 
 /// Limits of a session's turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,14 +117,25 @@ pub enum CallState {
     /// It is being found out what it would do. Not in the log: after a crash it is found out again.
     Assessing,
     /// The user is asked.
-    Asking(Box<Approval>),
+    Asking(Box<Asked>),
     /// It runs, in this shim.
     Running {
         /// The shim's instance.
         shim: Option<Uuid>,
+        /// What had to hold at its start.
+        expect: Expect,
     },
     /// It has its result.
     Done(Arc<CallResult>),
+}
+
+/// An open question.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What the user sees.
+    pub approval: Approval,
+    /// What must still hold when it runs.
+    pub expect: Expect,
 }
 
 /// "For this session".
@@ -183,9 +194,13 @@ impl Machine {
     /// The open question, if there is one.
     #[must_use]
     pub fn asking(&self) -> Option<&Approval> {
+        self.asked().map(|asked| &asked.approval)
+    }
+
+    pub(super) fn asked(&self) -> Option<&Asked> {
         match &self.phase {
             Phase::Calling(_, calling) => calling.calls.iter().find_map(|call| match &call.state {
-                CallState::Asking(approval) => Some(approval.as_ref()),
+                CallState::Asking(asked) => Some(asked.as_ref()),
                 CallState::Waiting | CallState::Assessing | CallState::Running { .. } | CallState::Done(_) => None,
             }),
             Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => None,
