@@ -219,3 +219,97 @@ impl fmt::Display for ModelError {
 }
 
 impl std::error::Error for ModelError {}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(error: ModelError, expected: Expect) {
+        let Problem { code, message, hint, request_id } = error.problem();
+        expected.assert_eq(&format!("{code}\n{message}\n{hint}\n{request_id:?}"));
+    }
+
+    fn error(kind: ErrorKind) -> ModelError {
+        ModelError::new(kind, Target { host: "api.anthropic.com".to_owned(), model: "claude-opus-5-5".to_owned() })
+    }
+
+    #[test]
+    fn a_missing_key() {
+        check(error(ErrorKind::NoKey), expect![[]]);
+    }
+
+    #[test]
+    fn a_wrong_key() {
+        let error = ModelError {
+            status: Some(401),
+            api_type: Some("authentication_error".to_owned()),
+            message: "invalid x-api-key".to_owned(),
+            request_id: Some("req_1".to_owned()),
+            ..error(ErrorKind::Authentication)
+        };
+        check(error, expect![[]]);
+    }
+
+    #[test]
+    fn a_server_that_is_not_there() {
+        check(error(ErrorKind::Refused("Connection refused (os error 111)".to_owned())), expect![[]]);
+    }
+
+    #[test]
+    fn a_lost_network() {
+        check(error(ErrorKind::Network("Temporary failure in name resolution".to_owned())), expect![[]]);
+    }
+
+    #[test]
+    fn a_model_that_does_not_exist() {
+        let error = ModelError {
+            status: Some(404),
+            api_type: Some("not_found_error".to_owned()),
+            message: "model: claude-opus-9".to_owned(),
+            ..error(ErrorKind::NotFound)
+        };
+        check(error, expect![[]]);
+    }
+
+    #[test]
+    fn an_overload_in_mid_stream() {
+        let error = ModelError {
+            api_type: Some("overloaded_error".to_owned()),
+            message: "Overloaded".to_owned(),
+            ..error(ErrorKind::Overloaded)
+        };
+        check(error, expect![[]]);
+    }
+
+    #[test]
+    fn a_rate_limit() {
+        let error = ModelError {
+            status: Some(429),
+            api_type: Some("rate_limit_error".to_owned()),
+            ..error(ErrorKind::RateLimited)
+        };
+        check(error, expect![[]]);
+    }
+
+    #[test]
+    fn a_full_window() {
+        let error = ModelError {
+            status: Some(400),
+            message: "prompt is too long: 1200000 tokens > 1000000 maximum".to_owned(),
+            ..error(ErrorKind::PromptTooLong)
+        };
+        check(error, expect![[]]);
+    }
+
+    #[test]
+    fn a_cut_reply() {
+        check(error(ErrorKind::Cut), expect![[]]);
+    }
+
+    #[test]
+    fn a_silent_server() {
+        check(error(ErrorKind::Idle(Duration::from_secs(180))), expect![[]]);
+    }
+}

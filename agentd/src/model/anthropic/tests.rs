@@ -233,23 +233,36 @@ async fn a_receiver_that_never_reads_does_not_hold_up_the_reply() {
     assert_eq!(reply.stop, StopReason::ToolUse);
 }
 
+/// Sends one request per script, all with one client.
+async fn outcomes(scripts: Vec<Vec<Act>>) -> Vec<Result<Reply, ModelError>> {
+    let count = scripts.len();
+    let server = Server::start(scripts).await;
+    let client = server.client(Profile::Anthropic);
+    let mut results = Vec::new();
+    for _ in 0..count {
+        results.push(send(&client).await);
+    }
+    results
+}
+
 #[tokio::test]
 async fn a_stream_cut_at_any_event_is_an_error_and_no_shorter_reply() {
     for name in ["02-thinking-text", "03-parallel-tools", "05-ping-interleaved", "09c-pause-turn", "11b-compat-sparse"]
     {
         let body = vector(name);
         let ends = body.windows(2).enumerate().filter(|(_, window)| *window == b"\n\n").map(|(at, _)| at + 2);
-        let mut cuts: Vec<usize> = std::iter::once(0).chain(ends).collect();
-        let whole = cuts.pop().unwrap();
-        for cut in cuts {
-            let error = outcome(vec![head(), Act::Send(body[..cut].to_vec())]).await.unwrap_err();
+        let cuts: Vec<usize> = std::iter::once(0).chain(ends).collect();
+        let scripts = cuts.iter().map(|cut| vec![head(), Act::Send(body[..*cut].to_vec())]).collect();
+        let mut results = outcomes(scripts).await;
+        results.pop().unwrap().unwrap();
+        for (result, cut) in results.into_iter().zip(cuts) {
+            let error = result.unwrap_err();
             assert_eq!(
                 (error.kind, error.request_id.as_deref()),
                 (ErrorKind::Cut, Some("req_test")),
                 "{name} at {cut}"
             );
         }
-        outcome(vec![head(), Act::Send(body[..whole].to_vec())]).await.unwrap();
     }
 }
 
@@ -258,8 +271,8 @@ async fn a_stream_cut_at_any_byte_is_an_error_also_inside_a_character() {
     let body = vector("10-utf8-split");
     let stop = b"{\"type\":\"message_stop\"}";
     let whole = body.windows(stop.len()).rposition(|window| window == stop).unwrap() + stop.len();
-    for cut in 0..body.len() {
-        let result = outcome(vec![head(), Act::Send(body[..cut].to_vec())]).await;
+    let scripts = (0..body.len()).map(|cut| vec![head(), Act::Send(body[..cut].to_vec())]).collect();
+    for (cut, result) in outcomes(scripts).await.into_iter().enumerate() {
         match result {
             Ok(_) => assert!(cut >= whole, "a reply at byte {cut} of {whole}"),
             Err(error) => {
