@@ -66,11 +66,12 @@ impl Patience {
         pings: Duration::from_secs(1800),
     };
 
-    /// For local servers: no pings at all, and reading a long prompt may take minutes before the first byte.
+    /// For local servers: no pings at all, and reading a long prompt may take minutes before the first byte, or after a
+    /// first event that was sent early.
     pub const COMPAT: Self = Self {
         first_event: Duration::from_secs(1800),
-        bytes: Duration::from_secs(300),
-        events: Duration::from_secs(300),
+        bytes: Duration::from_secs(600),
+        events: Duration::from_secs(600),
         pings: Duration::from_secs(1800),
     };
 }
@@ -202,7 +203,32 @@ impl Client {
     ) -> Result<Reply, ModelError> {
         let target = Target { host: self.host.clone(), model: conversation.model.clone() };
         let result = self.try_once(conversation, key, progress, &target).await;
-        result.map_err(|error| without_key(error, key))
+        let result = result.map_err(|error| without_key(error, key));
+        match &result {
+            Ok(reply) => tracing::debug!(
+                host = self.host,
+                model = reply.model,
+                request_id = reply.request_id,
+                output_tokens = reply.usage.output_tokens,
+                cache_read_tokens = reply.usage.cache_read_tokens,
+                "reply"
+            ),
+            Err(error) => tracing::debug!(
+                host = self.host,
+                model = target.model,
+                request_id = error.request_id,
+                kind = error.kind.code(),
+                status = error.status,
+                "no reply"
+            ),
+        }
+        result
+    }
+
+    /// The dialect that is spoken.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        self.style.profile
     }
 
     async fn try_once(
@@ -223,7 +249,10 @@ impl Client {
         }
         let mut request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
         if let Some(key) = key {
-            let (name, value) = key.header().ok_or_else(|| fail(ErrorKind::Authentication))?;
+            let Some((name, value)) = key.header() else {
+                let message = "it holds characters that cannot stand in a header".to_owned();
+                return Err(ModelError { message, ..fail(ErrorKind::Authentication) });
+            };
             request = request.header(name, value);
         }
         let deadline = tokio::time::Instant::now() + self.patience.first_event;
@@ -265,7 +294,6 @@ fn http_client(url: &reqwest::Url, extra_ca: Option<&[u8]>) -> Result<reqwest::C
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
         .connect_timeout(CONNECT_LIMIT)
         .tcp_keepalive(KEEP_ALIVE)
         .http2_keep_alive_interval(KEEP_ALIVE)

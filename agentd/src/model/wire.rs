@@ -188,6 +188,12 @@ fn may_be_sent(role: Role, block: &str) -> bool {
     }
 }
 
+/// A block of thinking, shown or redacted.
+pub(super) fn is_thinking(block: &JsonText) -> bool {
+    serde_json::from_str::<Head<'_>>(block.as_str())
+        .is_ok_and(|head| matches!(&*head.kind, "thinking" | "redacted_thinking"))
+}
+
 /// Where markers stand inside `messages`, as numbers of blocks from the first. The automatic marker stands on the last
 /// block and reads the entry that the last request's wrote, unless the step since then is longer than a marker's reach.
 /// Then one marker stands where that entry ends, and one half way, for the next reader.

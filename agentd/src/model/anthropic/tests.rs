@@ -1,10 +1,12 @@
 //! The real client against a server on the loopback that says exactly what a test tells it, byte by byte.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::*;
@@ -18,6 +20,8 @@ enum Act {
     /// Sends the same every so often, for ever.
     Every(Duration, Vec<u8>),
     Hang,
+    /// Goes on when the test says so.
+    Until(Arc<Notify>),
     /// Ends the connection with a reset instead of an orderly end.
     Reset,
 }
@@ -90,6 +94,7 @@ async fn play(mut stream: TcpStream, script: Vec<Act>) {
                 let _ = stream.read(&mut nothing).await;
                 return;
             }
+            Act::Until(sign) => sign.notified().await,
             Act::Reset => {
                 stream.set_zero_linger().unwrap();
                 return;
@@ -194,10 +199,7 @@ async fn without_a_key_anthropic_is_not_asked_and_a_local_server_is() {
 async fn progress_shows_thinking_and_text_as_it_comes() {
     let body = String::from_utf8(vector("02-thinking-text")).unwrap();
     let mut script = vec![head()];
-    // One packet per event, so that the pieces are seen as they are.
-    for event in body.split_inclusive("\n\n") {
-        script.extend([Act::Send(event.as_bytes().to_vec()), Act::Wait(Duration::from_millis(1))]);
-    }
+    script.extend(body.split_inclusive("\n\n").map(|event| Act::Send(event.as_bytes().to_vec())));
     let server = Server::start(vec![script]).await;
     let (sender, mut receiver) = mpsc::channel(64);
     server.client(Profile::Anthropic).send(&conversation(), Some(&key()), sender).await.unwrap();
@@ -289,15 +291,20 @@ async fn a_chunk_that_ends_too_early_and_a_reset_are_cuts() {
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nffff\r\nevent: ping";
     let early = outcome(vec![Act::Send(chunked.as_bytes().to_vec())]).await.unwrap_err();
     assert_eq!(early.kind, ErrorKind::Cut);
-    let reset = outcome(vec![
-        head(),
-        Act::Send(b"event: ping\ndata: {}\n\n".to_vec()),
-        Act::Wait(Duration::from_millis(20)),
-        Act::Reset,
-    ])
-    .await
-    .unwrap_err();
-    assert_eq!(reset.kind, ErrorKind::Cut);
+}
+
+#[tokio::test]
+async fn a_reset_in_mid_stream_is_a_cut() {
+    let seen = Arc::new(Notify::new());
+    let server = Server::start(vec![vec![head(), begun(), Act::Until(seen.clone()), Act::Reset]]).await;
+    let client = server.client(Profile::Anthropic);
+    let (sender, mut receiver) = mpsc::channel(16);
+    let (conversation, key) = (conversation(), key());
+    let (result, ()) = tokio::join!(client.send(&conversation, Some(&key), sender), async {
+        receiver.recv().await.unwrap();
+        seen.notify_one();
+    });
+    assert_eq!(result.unwrap_err().kind, ErrorKind::Cut);
 }
 
 #[tokio::test]
@@ -533,6 +540,16 @@ fn loopback_hosts_are_never_behind_a_proxy() {
     for url in ["https://api.anthropic.com/", "http://10.0.0.1/", "http://notlocalhost/"] {
         assert!(!loopback(url), "{url}");
     }
+}
+
+#[tokio::test]
+async fn a_key_that_no_header_can_carry_is_told_without_being_shown() {
+    let server = Server::start(vec![]).await;
+    let (sender, _receiver) = mpsc::channel(1);
+    let broken = ApiKey::Key(Secret::new("sk-\u{7f}1".to_owned()));
+    let error = server.client(Profile::Anthropic).send(&conversation(), Some(&broken), sender).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Authentication);
+    assert!(error.to_string().ends_with("it holds characters that cannot stand in a header"), "{error}");
 }
 
 #[test]
