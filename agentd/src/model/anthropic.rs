@@ -148,9 +148,12 @@ pub enum EndpointError {
     /// A version or beta that no header can hold.
     #[error("{0:?} cannot stand in a header")]
     Header(String),
-    /// Not PEM certificates.
-    #[error("the extra CA holds no readable PEM certificate: {0}")]
+    /// A PEM certificate that cannot be read.
+    #[error("the extra CA cannot be read: {0}")]
     ExtraCa(#[source] reqwest::Error),
+    /// No PEM certificate at all.
+    #[error("the extra CA holds no PEM certificate")]
+    NoExtraCa,
     /// TLS cannot be set up.
     #[error("the HTTP client cannot be built: {0}")]
     Client(#[source] reqwest::Error),
@@ -307,6 +310,9 @@ fn http_client(url: &reqwest::Url, extra_ca: Option<&[u8]>) -> Result<reqwest::C
         builder = builder.tls_certs_only([]);
     } else if let Some(pem) = extra_ca {
         let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(EndpointError::ExtraCa)?;
+        if certificates.is_empty() {
+            return Err(EndpointError::NoExtraCa);
+        }
         builder = builder.tls_certs_merge(certificates);
     }
     builder.build().map_err(EndpointError::Client)

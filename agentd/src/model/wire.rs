@@ -172,9 +172,13 @@ struct Head<'a> {
 
 /// Thinking without a signature and empty texts are refused by the API; a model can have made both.
 fn may_be_sent(role: Role, block: &str) -> bool {
-    // Calls and results are most of a history's bytes and are never left out: no need to read them.
+    // Calls and results are most of a history's bytes and are never left out: no need to read them. Nor is there to read
+    // a text that is written as the API writes it.
     if role != Role::Assistant || block.starts_with(r#"{"type":"tool_use""#) {
         return true;
+    }
+    if let Some(text) = block.strip_prefix(r#"{"type":"text","text":""#) {
+        return !text.starts_with('"');
     }
     let Ok(head) = serde_json::from_str::<Head<'_>>(block) else {
         return true;

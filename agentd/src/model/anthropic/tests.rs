@@ -553,6 +553,18 @@ async fn a_key_that_no_header_can_carry_is_told_without_being_shown() {
 }
 
 #[test]
+fn settings_that_cannot_work_are_refused_before_any_request() {
+    let refused = |change: fn(&mut Endpoint)| {
+        let mut endpoint = Endpoint::new(Profile::Anthropic, BASE_URL);
+        change(&mut endpoint);
+        Client::new(&endpoint).unwrap_err().to_string()
+    };
+    assert_eq!(refused(|e| e.base_url = "nowhere".to_owned()), "the base URL \"nowhere\" is not an http or https URL");
+    assert_eq!(refused(|e| e.version = "1\n".to_owned()), "\"1\\n\" cannot stand in a header");
+    assert_eq!(refused(|e| e.extra_ca = Some(b"junk".to_vec())), "the extra CA holds no PEM certificate");
+}
+
+#[test]
 fn no_debug_text_holds_a_key() {
     assert!(!format!("{:?}", key()).contains("sk-test-1"));
     let (_, value) = key().header().unwrap();
