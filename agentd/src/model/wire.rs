@@ -92,8 +92,8 @@ fn write_model_settings(out: &mut String, takes: Capabilities, effort: Option<Ef
             }
         }
     }
-    if let (Some(highest), Some(effort)) = (takes.effort, effort) {
-        out.push_str(&format!(r#","output_config":{{"effort":"{}"}}"#, effort.min(highest).as_str()));
+    if let Some(effort) = effort.and_then(|asked| takes.effort(asked)) {
+        out.push_str(&format!(r#","output_config":{{"effort":"{}"}}"#, effort.as_str()));
     }
 }
 
