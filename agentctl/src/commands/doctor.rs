@@ -240,6 +240,7 @@ mod tests {
             ✗ shell         there is no /bin/bash
                             → install bash: it is the shell of every session
             ✓ systemd       no user manager: agentctl starts the program itself
-        "#]].assert_eq(&text);
+        "#]]
+        .assert_eq(&text);
     }
 }
