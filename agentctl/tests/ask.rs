@@ -29,7 +29,8 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
         ● $ cargo test · exit 0 · 1.2 s
           running
           ok
-    "#]].assert_eq(&err(&output));
+    "#]]
+    .assert_eq(&err(&output));
     let prompts = fake.prompts();
     assert_eq!(prompts.len(), 1);
     assert_eq!((prompts[0].text.as_str(), prompts[0].approve), ("test it", ApproveMode::Deny));

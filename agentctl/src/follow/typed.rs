@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use proto::handshake::Role;
 use proto::ids::PromptId;
 use proto::request::{ApproveMode, Interrupt, PROMPT_BYTES_MAX, Request, SendPrompt};
 use tokio::sync::mpsc;
@@ -164,7 +165,8 @@ impl Follow<'_> {
     /// Ctrl-C: ends the turn; a second one leaves. With nothing to end it empties the line, then leaves.
     pub(super) async fn interrupt(&mut self) -> Result<(), CtlError> {
         self.dirty = true;
-        let busy = self.view.turn.is_some() || self.goal.is_some();
+        let may = self.role != Role::Observer;
+        let busy = may && (self.view.turn.is_some() || self.goal.is_some());
         if self.interrupted || (!busy && self.editor.as_ref().is_none_or(super::editor::Editor::is_empty)) {
             self.leaving = Some(if self.goal.is_some() { Exit::Interrupted } else { Exit::Done });
             return Ok(());

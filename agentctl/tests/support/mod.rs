@@ -2,7 +2,13 @@
 //!
 //! It speaks the real wire through `proto` over a real socket, so what is tested is the client whole.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file is a crate and uses a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_debug_implementations,
+    reason = "each test file is a crate and uses a part"
+)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may stop at the first surprise")]
 
 pub mod rows;
 pub mod terminal;
@@ -188,6 +194,15 @@ impl Peer {
 
     pub fn session(&self) -> SessionInfo {
         self.record.lock().unwrap().session.clone().expect("a session")
+    }
+
+    /// Who the last client said it is.
+    pub fn hello(&self) -> Option<proto::request::ClientInfo> {
+        let record = self.record.lock().unwrap();
+        record.requests.iter().rev().find_map(|request| match request {
+            Request::Hello(hello) => Some(hello.client.clone()),
+            _ => None,
+        })
     }
 
     pub fn close(&mut self) {

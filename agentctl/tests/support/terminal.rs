@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 
 use super::PATIENCE;
@@ -25,6 +26,10 @@ impl Terminal {
     pub fn sized(command: &Command, columns: u16) -> Self {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).unwrap();
+        // A program of a test beside this one must not hold this terminal open.
+        for end in [&pty.master, &pty.slave] {
+            fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+        }
         let theirs = File::from(pty.slave);
         // `setsid` makes it the controlling terminal, so that Ctrl-C and job control work as for people.
         let mut outer = Command::new("setsid");
