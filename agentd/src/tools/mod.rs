@@ -1,5 +1,8 @@
 //! What the model asked for → a typed request to the shim; its answer → what the model receives.
 
+pub mod bash;
+pub mod output;
+
 use proto::diff::FileDiff;
 use proto::event::Outcome;
 
