@@ -190,6 +190,19 @@ impl Screen {
         self.painted.clear();
     }
 
+    /// After a change of size nobody knows how the terminal wrapped the area: it is left where it is, and the next one
+    /// begins below it.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn resized(&mut self) -> Result<(), CtlError> {
+        if self.area == 0 {
+            return Ok(());
+        }
+        self.forget();
+        write(&mut self.err, "\r\n")
+    }
+
     fn erase(&mut self) -> String {
         if self.area == 0 {
             return String::new();

@@ -47,7 +47,9 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
             follow.view.open.push(approval);
         }
     }
-    take_input(&mut follow, context, args.read_only)?;
+    if !args.read_only {
+        take_input(&mut follow, context);
+    }
     follow.run().await
 }
 
@@ -60,21 +62,13 @@ fn approval_is_new(follow: &Follow<'_>, id: &proto::ids::ApprovalId, head: Seq) 
     follow.view.last <= head && !follow.view.open.iter().any(|open| open.id == *id)
 }
 
-fn take_input(follow: &mut Follow<'_>, context: &Context, read_only: bool) -> Result<(), CtlError> {
-    if read_only {
-        return Ok(());
-    }
-    if context.tty.can_ask() {
-        if follow.output == Output::Full {
-            follow.take_keyboard()?;
-            if follow.keyboard.is_some() {
-                follow.editor = Some(Editor::default());
-            }
-        }
+fn take_input(follow: &mut Follow<'_>, context: &Context) {
+    if context.tty.can_ask() && follow.output == Output::Full {
+        follow.interactive = true;
+        follow.editor = Some(Editor::default());
     } else {
         follow.lines = Some(Lines::read());
     }
-    Ok(())
 }
 
 /// Takes the rows up to now, folds all of them in and shows the last turns; all of them when that was asked for.

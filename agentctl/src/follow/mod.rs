@@ -77,8 +77,11 @@ pub struct Follow<'a> {
     pub keyboard: Option<Keyboard>,
     /// Lines from a standard input that is no terminal, in `attach`.
     pub lines: Option<Lines>,
-    /// Whether questions are answered here.
-    pub answers: bool,
+    /// Whether a person may be asked and may type here.
+    pub interactive: bool,
+    answers: bool,
+    /// Text that waits for the end of its line while something is typed below it.
+    held: String,
     role: Role,
     lost: u32,
     /// The connection is over; with the daemon's reason, when it said goodbye.
@@ -134,7 +137,9 @@ impl<'a> Follow<'a> {
             editor: None,
             keyboard: None,
             lines: None,
+            interactive: false,
             answers: false,
+            held: String::new(),
             role: parts.role,
             lost: 0,
             gone: None,
@@ -147,22 +152,17 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Takes over the keyboard, where a person can be asked and we are in the foreground.
-    ///
-    /// # Errors
-    /// [`CtlError::Terminal`].
-    pub fn take_keyboard(&mut self) -> Result<(), CtlError> {
-        self.keyboard = Keyboard::open(!self.screen.repaints())?;
-        self.answers = self.keyboard.is_some();
-        Ok(())
-    }
-
     /// Follows until the goal is reached, the user leaves or the daemon is gone for good.
     ///
     /// # Errors
     /// Whatever ends it before that, as a sentence for the user.
     pub async fn run(&mut self) -> Result<Exit, CtlError> {
         let mut signals = Signals::new()?;
+        // After the signals: from here on no signal ends us with the terminal's mode changed. Never in the background.
+        if self.interactive {
+            self.keyboard = Keyboard::open(!self.screen.repaints())?;
+            self.answers = self.keyboard.is_some();
+        }
         let result = loop {
             if let Some(exit) = self.leaving {
                 break Ok(exit);
@@ -187,6 +187,7 @@ impl<'a> Follow<'a> {
                 break Err(error);
             }
         };
+        self.release_held()?;
         self.screen.clear()?;
         self.screen.end_text()?;
         result
@@ -207,7 +208,7 @@ impl<'a> Follow<'a> {
             _ = signals.terminate.recv() => { self.leaving = Some(Exit::Interrupted); Ok(()) }
             _ = signals.hangup.recv() => { self.leaving = Some(Exit::Interrupted); Ok(()) }
             _ = signals.go_on.recv() => self.go_on(),
-            _ = signals.resize.recv() => { self.dirty = true; Ok(()) }
+            _ = signals.resize.recv() => { self.dirty = true; self.screen.resized() }
             () = sleep_until(alarm.unwrap_or_else(Instant::now)), if alarm.is_some() => Ok(()),
         }
     }
@@ -270,26 +271,48 @@ impl<'a> Follow<'a> {
         if self.output != Output::Full {
             return Ok(());
         }
-        // What is typed stands below; before something permanent is written it goes, and comes back with the repaint.
         for piece in pieces {
             match piece {
-                Piece::Text(text) => self.screen.text(&text)?,
-                Piece::EndText => self.screen.end_text()?,
-                Piece::Line(line) => self.screen.line(&line)?,
+                Piece::Text(text) => {
+                    self.held.push_str(&text);
+                    let upto =
+                        if self.is_typing() { self.held.rfind('\n').map_or(0, |at| at + 1) } else { self.held.len() };
+                    let ready: String = self.held.drain(..upto).collect();
+                    self.screen.text(&ready)?;
+                }
+                Piece::EndText => {
+                    self.release_held()?;
+                    self.screen.end_text()?;
+                }
+                Piece::Line(line) => self.say(&line)?,
             }
         }
         Ok(())
     }
 
+    fn release_held(&mut self) -> Result<(), CtlError> {
+        let held = std::mem::take(&mut self.held);
+        self.screen.text(&held)
+    }
+
+    /// Whether a half typed line stands below the text: then text goes out by whole lines.
+    fn is_typing(&self) -> bool {
+        self.keyboard.is_some() && self.editor.as_ref().is_some_and(|editor| !editor.is_empty())
+    }
+
     /// Writes a line of ours, in every output but JSON.
     pub(crate) fn say(&mut self, line: &Line) -> Result<(), CtlError> {
         self.dirty = true;
+        self.release_held()?;
         self.screen.line(line)
     }
 
     /// Brings questions and the repainted area up to date; says when to do so again.
     fn refresh(&mut self) -> Result<Option<Instant>, CtlError> {
         self.refresh_question()?;
+        if !self.is_typing() {
+            self.release_held()?;
+        }
         let now = Instant::now();
         if let Some(question) = &mut self.question
             && let Some(at) = question.settles_at()
@@ -325,11 +348,8 @@ impl<'a> Follow<'a> {
                 None => self.screen.repaint(&[], None),
             };
         }
-        let mut lines = if self.output == Output::Full || self.context.tty.stderr {
-            self.view.status(Timestamp::now(), columns)
-        } else {
-            Vec::new()
-        };
+        let mut lines =
+            if self.output == Output::Full { self.view.status(Timestamp::now(), columns) } else { Vec::new() };
         match &self.editor {
             Some(editor) if self.keyboard.is_some() && (self.view.turn.is_none() || !editor.is_empty()) => {
                 let (text, column) = editor.window(columns.saturating_sub(2));

@@ -183,15 +183,15 @@ fn thinking_comes_by_lines_and_is_not_doubled_by_the_row() {
     let mut bench = Bench::new(true);
     bench.live(LiveKind::Thinking, 0, 0, "first li");
     bench.live(LiveKind::Thinking, 0, 8, "ne\nsecond");
+    bench.live(LiveKind::Thinking, 0, 17, " line");
     bench.live(LiveKind::Text, 1, 0, "answer");
     bench.reply(vec![Block::Thinking { text: "first line\nsecond line".into() }, text("answer!")]);
     check(
         &bench,
         &expect![[r#"
         [┊ first line]
-        answer⏎
         [┊ second line]
-        !⏎
+        answer!⏎
     "#]],
     );
 }
@@ -227,7 +227,7 @@ fn a_running_command_shows_its_time_and_last_lines_in_place() {
           6
           99%␛[K
     "#]]
-    .assert_eq(&bench.status(12_345).replace('◑', "◐").replace('◓', "◐").replace('◒', "◐"));
+    .assert_eq(&bench.status(12_345).replace(['◑', '◓', '◒'], "◐"));
     assert!(bench.view.ticks());
 }
 
