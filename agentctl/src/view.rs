@@ -11,7 +11,7 @@ use proto::event::{Block, Event, EventBody, ReplyReceived, RequestFailed};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId};
 use proto::live::{Live, LiveKind, LiveOutput, LiveText};
 
-use crate::render::{Line, Style, call, notes, time};
+use crate::render::{Line, Style, call, notes, sanitize, time};
 
 /// Output lines of a running command that are shown while it runs.
 const LIVE_TAIL_LINES: usize = 5;
@@ -423,7 +423,8 @@ impl Running {
         let head = spinner(now).join(call::name(title)).fit(columns.saturating_sub(spent.width())).join(spent);
         let partial = Some(&self.partial).filter(|text| !text.is_empty());
         let mut lines = vec![head];
-        lines.extend(self.tail.iter().chain(partial).map(|text| call::output_line(text, columns)));
+        let tail = self.tail.iter().chain(partial).map(|text| sanitize::without_colors(text));
+        lines.extend(tail.map(|text| call::output_line(&text, columns)));
         lines
     }
 }

@@ -97,7 +97,8 @@ fn show_says_everything_about_a_session_and_how_to_answer_its_question() {
           in /home/me/project
           asks because it is not known to only read
           agentctl approve 26f8ad91 · agentctl deny 26f8ad91
-    "#]].assert_eq(&ages(&fake.run(&["show", "build"])));
+    "#]]
+    .assert_eq(&ages(&fake.run(&["show", "build"])));
     expect![[r#"
         session ab12cd34
         ? Run this command?  approval 26f8ad91
@@ -105,7 +106,8 @@ fn show_says_everything_about_a_session_and_how_to_answer_its_question() {
           in /home/me/project
           asks because it is not known to only read
           agentctl approve 26f8ad91 · agentctl deny 26f8ad91
-    "#]].assert_eq(&ages(&fake.run(&["approvals"])));
+    "#]]
+    .assert_eq(&ages(&fake.run(&["approvals"])));
 }
 
 #[test]

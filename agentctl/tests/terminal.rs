@@ -89,6 +89,37 @@ fn keys_typed_before_the_question_do_not_answer_it() {
     assert_eq!(code, 4, "{seen}");
 }
 
+/// Somebody types a sentence with a `y` in it when the question comes: the sentence stays, the question waits.
+#[test]
+fn a_sentence_that_is_being_typed_does_not_answer_a_question() {
+    let fake = Fake::start(move |peer, prompt| {
+        if prompt.text != "go" {
+            return peer.done();
+        }
+        let call = peer.calls("$ make");
+        let approval = peer.asks(call, "make");
+        assert_eq!(takes_answer(peer, &approval), Verdict::Deny { reason: None });
+        peer.finishes(call, Outcome::Denied {}, "denied");
+        peer.says("Not made.");
+        peer.done();
+    });
+    with_session(&fake, |_| {});
+    let mut terminal = Terminal::run(&fake.command(&["attach"]));
+    terminal.wait_for("› ");
+    terminal.press("go\r");
+    terminal.wait_for(CHOICES);
+    terminal.press("typing away");
+    terminal.wait_for("typing away");
+    terminal.wait_for_count(CHOICES, 2);
+    terminal.press("n");
+    terminal.wait_for("Not made.");
+    terminal.press("\r");
+    terminal.wait_for_count("› \u{1b}[0m\u{1b}[1mtyping away", 1);
+    terminal.press("\x04");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(fake.prompts().last().unwrap().text, "typing away");
+}
+
 #[test]
 fn a_question_answered_elsewhere_disappears_here_and_says_by_whom() {
     let (drawn, wait) = gate();

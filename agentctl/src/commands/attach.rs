@@ -38,7 +38,8 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
     let attached = crate::answer!(follow.connection, Request::Attach(attach), Attached)?.session;
     follow.view.last = since;
     if output == Output::Full {
-        follow.say(&notes::remark(&heading(&attached)))?;
+        let hint = if args.read_only { " · read only" } else { " · /help lists what can be typed" };
+        follow.say(&notes::remark(&format!("{}{hint}", heading(&attached))))?;
         catch_up(&mut follow, since, args.since.is_some()).await?;
     }
     // A question may be older than the rows that were looked at.
@@ -54,7 +55,7 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
 }
 
 fn heading(info: &SessionInfo) -> String {
-    format!("session {} in {} · {} · /help lists what can be typed", label(info), info.cwd, info.model)
+    format!("session {} in {} · {}", label(info), info.cwd, info.model)
 }
 
 /// Whether an approval of the attach answer is still to be noted: its rows were not among those folded in.

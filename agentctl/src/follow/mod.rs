@@ -35,7 +35,7 @@ use crate::terminal::Keyboard;
 use crate::view::{Piece, View};
 use editor::Editor;
 use goal::Goal;
-use question::Question;
+use question::{Fed, Question};
 use typed::Lines;
 
 /// Shortest time between two repaints: twenty a second look smooth, more only cost.
@@ -318,6 +318,7 @@ impl<'a> Follow<'a> {
             && let Some(at) = question.settles_at()
         {
             if now < at {
+                self.repaint()?;
                 return Ok(Some(at));
             }
             if let Some(keyboard) = &self.keyboard {
@@ -342,16 +343,13 @@ impl<'a> Follow<'a> {
 
     fn repaint(&mut self) -> Result<(), CtlError> {
         let columns = self.screen.columns().saturating_sub(1);
-        if let Some(question) = &self.question {
-            return match question.prompt(columns) {
-                Some((line, column)) => self.screen.repaint(&[line], Some((0, column))),
-                None => self.screen.repaint(&[], None),
-            };
+        if let Some((line, column)) = self.question.as_ref().and_then(|question| question.prompt(columns)) {
+            return self.screen.repaint(&[line], Some((0, column)));
         }
         let mut lines =
             if self.output == Output::Full { self.view.status(Timestamp::now(), columns) } else { Vec::new() };
         match &self.editor {
-            Some(editor) if self.keyboard.is_some() && (self.view.turn.is_none() || !editor.is_empty()) => {
+            Some(editor) if self.keyboard.is_some() && (self.view.is_idle() || !editor.is_empty()) => {
                 let (text, column) = editor.window(columns.saturating_sub(2));
                 lines.push(Line::new().lit(Style::Bold, "› ").text(Style::Plain, &text));
                 let row = lines.len() - 1;
@@ -409,9 +407,10 @@ impl<'a> Follow<'a> {
             self.leaving = Some(Exit::Interrupted);
             return Ok(());
         }
-        match question.feed(bytes) {
-            Some(verdict) => self.answer(verdict).await,
-            None => Ok(()),
+        match question.feed(bytes, Instant::now()) {
+            Fed::Answer(verdict) => self.answer(verdict).await,
+            Fed::Taken => Ok(()),
+            Fed::NotMine => self.typed(bytes).await,
         }
     }
 

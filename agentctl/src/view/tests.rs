@@ -225,7 +225,7 @@ fn a_running_command_shows_its_time_and_last_lines_in_place() {
           4
           5
           6
-          99%␛[K
+          99%
     "#]]
     .assert_eq(&bench.status(12_345).replace(['◑', '◓', '◒'], "◐"));
     assert!(bench.view.ticks());
