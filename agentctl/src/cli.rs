@@ -31,6 +31,16 @@ pub struct GlobalArgs {
     pub no_start: bool,
 }
 
+/// What `ask` is used for, under its help.
+const ASK_EXAMPLES: &str = "\
+Examples:
+  agentctl ask \"why does the build fail?\"
+  git diff | agentctl ask \"review this\"
+  agentctl ask --new --name docs \"write a README\"
+  agentctl ask --detach \"run the long tests\"; agentctl attach
+  agentctl ask --approve all --quiet \"count the lines of src\" > answer.md
+  agentctl ask --scenario demo \"show me\"";
+
 /// All commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -38,6 +48,7 @@ pub enum Command {
     ///
     /// Without --session or --new, the newest idle session of the current directory is continued. The answer goes to
     /// standard output, everything else to standard error.
+    #[command(after_help = ASK_EXAMPLES)]
     Ask(AskArgs),
     /// Watch a session live, type prompts, answer its questions
     Attach(AttachArgs),

@@ -127,7 +127,7 @@ impl Screen {
     /// As [`Self::text`].
     pub fn json<T: serde::Serialize>(&mut self, value: &T) -> Result<(), CtlError> {
         let text = serde_json::to_string(value).map_err(|error| CtlError::Output(error.into()))?;
-        let text = if self.tty.stdout { sanitize::line(&text) } else { text };
+        let text = if self.tty.stdout { sanitize::json(&text) } else { text };
         write(&mut self.out, &(text + "\n"))
     }
 

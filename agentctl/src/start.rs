@@ -41,6 +41,9 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(5);
 /// Longest pause between two tries.
 const CONNECT_PAUSE_MAX: Duration = Duration::from_millis(640);
 
+/// Size of the log over which a start puts it aside: one old and one new log of this size are the most it ever takes.
+const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// What the daemon says on the ready descriptor when another one holds the lock.
 const ALREADY_RUNNING: &str = "already running";
 
@@ -170,6 +173,10 @@ async fn ending(child: &mut Child) -> String {
 /// Starts the program in a session of its own, with nothing of our terminal.
 fn detached(context: &Context, binary: &Path, log: &Path, ready: &OwnedFd) -> std::io::Result<Child> {
     DirBuilder::new().recursive(true).mode(0o700).create(context.state_dir())?;
+    if fs::metadata(log).is_ok_and(|meta| meta.len() > LOG_BYTES_MAX) {
+        // Of several starters one does it; the others find nothing to do.
+        let _ = fs::rename(log, log.with_extension("log.old"));
+    }
     let out = OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
     let err = out.try_clone()?;
     let mut command = Command::new(binary);

@@ -6,7 +6,7 @@ use proto::event::{
 };
 use proto::ids::SessionId;
 use proto::json::JsonText;
-use proto::live::LiveRestarted;
+use proto::live::{LiveOutput, LiveRestarted};
 use proto::request::ApproveMode;
 
 use super::*;
