@@ -13,7 +13,7 @@ use futures_util::{SinkExt, StreamExt};
 use proto::frame::{self, FRAME_BYTES_MAX};
 use proto::handshake::{ANSWER_BYTES_MAX, Answer, Codec, PROTOCOL, Preface, Refusal, Role, version_sentence};
 use proto::request::{ClientFrame, ClientInfo, Hello, Request};
-use proto::response::{Response, ResponseResult, ServerFrame};
+use proto::response::{Response, ResponseFrame, ResponseResult, ServerFrame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -129,8 +129,8 @@ impl Connection {
         }
     }
 
-    /// The next frame of a subscription; `None` when the daemon closed the connection. May be cancelled and called
-    /// again without losing a frame.
+    /// The next frame of a subscription, or the refusal of something that was posted; `None` when the daemon closed the
+    /// connection. May be cancelled and called again without losing a frame.
     ///
     /// # Errors
     /// The connection broke or carried something that is no frame.
@@ -140,7 +140,7 @@ impl Connection {
         }
         loop {
             match self.read().await? {
-                Some(ServerFrame::Response(_)) => {}
+                Some(ServerFrame::Response(ResponseFrame { result: ResponseResult::Ok(_), .. })) => {}
                 other => return Ok(other),
             }
         }

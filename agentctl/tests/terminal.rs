@@ -285,6 +285,8 @@ fn attach_shows_the_last_turns_takes_prompts_and_leaves() {
     terminal.wait_for("› ");
     terminal.press("secnd\x1b[D\x1b[Do\r");
     terminal.wait_for("You said second.");
+    terminal.press("\x1b[200~third\rline\x1b[201~\r");
+    terminal.wait_for("You said third");
     terminal.press("/help\r");
     terminal.wait_for("/interrupt");
     terminal.press("/nope\r");
@@ -292,6 +294,9 @@ fn attach_shows_the_last_turns_takes_prompts_and_leaves() {
     terminal.press("/quit\r");
     let (code, seen) = terminal.end();
     assert_eq!(code, 0, "{seen}");
+    assert!(seen.contains("\x1b[?2004h") && seen.contains("\x1b[?2004l"), "pastes are marked while it runs: {seen}");
+    let texts: Vec<String> = fake.prompts().into_iter().map(|prompt| prompt.text).collect();
+    assert_eq!(texts, ["first", "second", "third\nline"]);
 }
 
 #[test]

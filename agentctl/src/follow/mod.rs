@@ -35,7 +35,7 @@ use crate::screen::Screen;
 use crate::terminal::Keyboard;
 use crate::view::{Piece, View};
 use editor::Editor;
-use goal::Goal;
+use goal::{End, Goal};
 use question::{Fed, Question};
 use signals::Signals;
 use typed::Lines;
@@ -158,6 +158,9 @@ impl<'a> Follow<'a> {
         if self.interactive {
             self.keyboard = Keyboard::open(!self.screen.repaints())?;
             self.answers = self.keyboard.is_some();
+            if self.answers && self.editor.is_some() {
+                self.screen.mark_pastes()?;
+            }
         }
         let result = loop {
             if let Some(exit) = self.leaving {
@@ -214,9 +217,10 @@ impl<'a> Follow<'a> {
         self.screen.forget();
         self.dirty = true;
         match &self.keyboard {
-            Some(keyboard) => keyboard.resume(),
-            None => Ok(()),
+            Some(keyboard) => keyboard.resume()?,
+            None => return Ok(()),
         }
+        if self.editor.is_some() { self.screen.mark_pastes() } else { Ok(()) }
     }
 
     async fn frame(&mut self, frame: ServerFrame) -> Result<(), CtlError> {
@@ -349,8 +353,8 @@ impl<'a> Follow<'a> {
             Output::Quiet => {
                 self.screen.text(goal.answer())?;
                 self.screen.end_text()?;
-                if let Some(problem) = goal.problem() {
-                    self.screen.line(&notes::problem(problem))?;
+                if let Some(End::Turn(outcome)) = goal.end() {
+                    notes::outcome(outcome).iter().try_for_each(|line| self.screen.line(line))?;
                 }
             }
             Output::Json => {
