@@ -24,10 +24,17 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 pub struct GlobalArgs {
     /// The daemon's socket [default: $XDG_RUNTIME_DIR/agentd/agentd.sock]
-    #[arg(long, global = true, env = "AGENTD_SOCKET", hide_env_values = true, value_name = "PATH")]
+    #[arg(
+        long,
+        global = true,
+        env = "AGENTD_SOCKET",
+        hide_env_values = true,
+        value_name = "PATH",
+        help_heading = "Global options"
+    )]
     pub socket: Option<PathBuf>,
     /// Do not start a daemon when none runs
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub no_start: bool,
 }
 

@@ -142,7 +142,10 @@ impl View {
             EventBody::RequestFailed(it) => self.request_failed(it),
             EventBody::ReplyReceived(it) => return self.reply(it),
             EventBody::ApprovalAsked(it) => {
-                self.open.push(it.approval.clone());
+                // The answer to an attach may have named it already.
+                if !self.open.iter().any(|open| open.id == it.approval.id) {
+                    self.open.push(it.approval.clone());
+                }
                 Vec::new()
             }
             EventBody::ApprovalClosed(it) => {

@@ -6,7 +6,7 @@ use proto::approval::{Approval, Verdict};
 use tokio::time::Instant;
 
 use super::editor::{Edit, Editor};
-use crate::render::approval::{Key, choices, key};
+use crate::render::approval::{Key, choices, key, keys_only};
 use crate::render::{Line, Style};
 
 /// How long the keys must rest before a question takes one. A key that comes sooner after it was drawn, or in the middle
@@ -91,7 +91,8 @@ impl Question {
         match &self.stage {
             Stage::Settling { .. } => None,
             Stage::Open => {
-                let line = choices(&self.approval).fit(columns);
+                let line = Some(choices(&self.approval)).filter(|line| line.width() <= columns);
+                let line = line.unwrap_or_else(|| keys_only(&self.approval).fit(columns));
                 let width = line.width();
                 Some((line, width))
             }
@@ -143,6 +144,14 @@ mod tests {
         }
         question.open();
         assert_eq!(question.feed(b"y", now), Fed::Answer(Verdict::Once {}));
+    }
+
+    #[test]
+    fn a_narrow_terminal_still_shows_every_key() {
+        let mut question = Question::new(command("x"), Instant::now());
+        question.open();
+        assert_eq!(question.prompt(39).unwrap().0.paint(false), "[y] [s] [n] [r] > ");
+        assert!(question.prompt(80).unwrap().0.paint(false).starts_with("[y]es once  [s]ession"));
     }
 
     #[test]
