@@ -287,7 +287,7 @@ fn questions_open_and_close_and_a_diff_seen_in_one_is_not_repeated() {
         &bench,
         &expect![[r#"
         [  you answered: yes]
-        [● edit src/lib.rs +2 −1 · 0.0 s]
+        [● edit src/lib.rs +2 −1]
     "#]],
     );
 }
