@@ -39,6 +39,8 @@ pub struct Connection {
     kept: VecDeque<ServerFrame>,
     /// The daemon's release.
     pub release: String,
+    /// The daemon's process, as the kernel knows it.
+    pub pid: Option<i32>,
 }
 
 /// Takes the variant a request is answered with, or reports the answer as unexpected.
@@ -65,9 +67,9 @@ impl Connection {
     async fn greet(socket: &Path, uid: u32, role: Role, client: ClientInfo) -> Result<Self, CtlError> {
         let unreachable = |source| CtlError::Unreachable { socket: socket.to_owned(), source };
         let mut stream = UnixStream::connect(socket).await.map_err(unreachable)?;
-        let peer = stream.peer_cred().map_err(CtlError::Connection)?.uid();
-        if peer != uid {
-            return Err(CtlError::OtherUser { path: socket.to_owned(), owner: peer, me: uid });
+        let peer = stream.peer_cred().map_err(CtlError::Connection)?;
+        if peer.uid() != uid {
+            return Err(CtlError::OtherUser { path: socket.to_owned(), owner: peer.uid(), me: uid });
         }
         let preface = Preface { version: PROTOCOL, codec: Codec::Bincode, role };
         // A daemon that refuses at once may have closed its end already; its answer can still be read.
@@ -82,7 +84,8 @@ impl Connection {
         let mut parts = FramedParts::new::<Bytes>(stream, codec);
         parts.read_buf = rest;
         let framed = Framed::from_parts(parts);
-        let mut connection = Self { framed, socket: socket.to_owned(), last_id: 0, kept: VecDeque::new(), release };
+        let mut connection =
+            Self { framed, socket: socket.to_owned(), last_id: 0, kept: VecDeque::new(), release, pid: peer.pid() };
         // Its answer carries nothing; the first call skips over it.
         connection.post(Request::Hello(Hello { client })).await?;
         Ok(connection)
