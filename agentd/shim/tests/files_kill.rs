@@ -4,6 +4,8 @@
 //! The process that edits runs under ptrace, which stops it at each entry to and exit from a system call; one run for
 //! each of them is killed there.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

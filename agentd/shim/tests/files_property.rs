@@ -1,6 +1,8 @@
 //! For any bytes and any edit that applies: bytes outside of the edit are the same, the edit is what the definition says,
 //! and undo brings back the bytes and the mode. Checked against a definition so plain that it is slow.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -60,8 +62,13 @@ fn wish() -> impl Strategy<Value = Wish> {
     let bytes = proptest::collection::vec(piece(), 0..14).prop_map(|pieces| pieces.concat());
     let mode = prop_oneof![Just(0o644), Just(0o600), Just(0o755), Just(0o4711)];
     let insert = proptest::option::weighted(0.3, 0..1000_usize);
-    (bytes, mode, (0..1000_usize, 0..1000_usize), text(), insert)
-        .prop_map(|(bytes, mode, cut, new, insert)| Wish { bytes, mode, cut, new, insert })
+    (bytes, mode, (0..1000_usize, 0..1000_usize), text(), insert).prop_map(|(bytes, mode, cut, new, insert)| Wish {
+        bytes,
+        mode,
+        cut,
+        new,
+        insert,
+    })
 }
 
 fn folded(bytes: &[u8]) -> Vec<u8> {
@@ -134,7 +141,12 @@ fn check(files: &mut Files, root: &Path, name: &str, wish: &Wish) -> Result<bool
             let line = i64::try_from(line).expect("small");
             FileOp::Insert(Insert { path: name.to_owned(), line, text: wish.new.clone(), mode: mode() })
         }
-        None => FileOp::StrReplace(StrReplace { path: name.to_owned(), old: old.clone(), new: wish.new.clone(), mode: mode() }),
+        None => FileOp::StrReplace(StrReplace {
+            path: name.to_owned(),
+            old: old.clone(),
+            new: wish.new.clone(),
+            mode: mode(),
+        }),
     };
     let reply = files.handle(&op, root);
     let after = fs::read(&path).expect("read");

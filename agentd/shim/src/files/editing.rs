@@ -62,7 +62,9 @@ impl Files {
             match self.seen.knowledge(&place.real, &current.stat, &digest(&current.bytes)) {
                 Knowledge::Fresh { viewed: true } => {}
                 Knowledge::Fresh { viewed: false } | Knowledge::None => return Err(Fault::Exists {}),
-                Knowledge::Stale { seen } => return Err(Fault::Stale { change: since(&place, seen.as_deref(), current) }),
+                Knowledge::Stale { seen } => {
+                    return Err(Fault::Stale { change: since(&place, seen.as_deref(), current) });
+                }
             }
             if current.bytes == wish.text.as_bytes() {
                 return Err(Fault::NoChange { line_ends_only: false });
@@ -145,9 +147,7 @@ impl Files {
             Sniffed::Text => Ok((place, current)),
             Sniffed::Wide(name) => Err(Fault::Encoding { name: name.to_owned() }),
             Sniffed::Binary(what) => Err(Fault::Binary { what: what.to_owned(), size: current.bytes.len() as u64 }),
-            Sniffed::Image(_) => {
-                Err(Fault::Binary { what: "an image".to_owned(), size: current.bytes.len() as u64 })
-            }
+            Sniffed::Image(_) => Err(Fault::Binary { what: "an image".to_owned(), size: current.bytes.len() as u64 }),
         }
     }
 
@@ -209,6 +209,8 @@ impl Files {
         // When the journal cannot take the outcome, the next start finds it out from the file.
         let noted = if written.is_ok() { self.history.done() } else { self.history.failed() };
         match (written?, plan.after) {
+            // The model does not know what the user took back: to it that is a change like anybody's.
+            (Some(_), Some(_)) if plan.undoes.is_some() => {}
             (Some(stat), Some(bytes)) => self.seen.wrote(&place.real, &stat, bytes),
             _ => self.seen.removed(&place.real),
         }
@@ -259,9 +261,10 @@ fn check_size(size: usize) -> Result<(), Fault> {
 /// Refuses places whose files decide which programs run. Judged on the path without links, so a link does not help; in
 /// any case, because some file systems do not tell cases apart.
 pub(super) fn check_place(place: &Place) -> Result<(), Fault> {
-    let protected = place.real.iter().find_map(|part| {
-        PROTECTED.iter().find(|name| part.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
-    });
+    let protected = place
+        .real
+        .iter()
+        .find_map(|part| PROTECTED.iter().find(|name| part.as_bytes().eq_ignore_ascii_case(name.as_bytes())));
     match protected {
         Some(name) => Err(Fault::Protected { name: (*name).to_owned() }),
         None => Ok(()),

@@ -59,7 +59,8 @@ struct File {
 
 impl File {
     fn new(bytes: &[u8]) -> Self {
-        let lines = text::lines(text::body(bytes)).map(|line| String::from_utf8_lossy(text::without_end(line)).into_owned());
+        let lines =
+            text::lines(text::body(bytes)).map(|line| String::from_utf8_lossy(text::without_end(line)).into_owned());
         Self { lines: lines.collect() }
     }
 
@@ -101,7 +102,8 @@ impl File {
         let end = (start + wanted.len()).min(self.lines.len());
         let pairs = wanted.iter().copied().zip(&self.lines[start..end]).enumerate();
         let differing = pairs.filter(|(index, (_, found))| keys[*index] != read(found, &ALL));
-        let named = differing.take(LINES_NAMED).map(|(index, (wanted, found))| line_difference(start + index, wanted, found));
+        let named =
+            differing.take(LINES_NAMED).map(|(index, (wanted, found))| line_difference(start + index, wanted, found));
         Some(self.near(start, end, named.collect()))
     }
 
@@ -272,7 +274,10 @@ fn likeness(a: &str, b: &str) -> usize {
     let back = a_bytes.iter().rev().zip(b_bytes.iter().rev()).take_while(|(a, b)| a == b).count();
     let ends = (front + back).min(shorter) * 100 / longer;
     let words = |text: &str| -> Vec<String> {
-        text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        text.split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect()
     };
     let (ours, theirs) = (words(a), words(b));
     let shared = ours.iter().filter(|word| theirs.contains(word)).count();

@@ -20,9 +20,10 @@ pub(super) fn parse(text: &str) -> Result<EditorInput, String> {
         .ok_or_else(|| format!("The parameter `command` is missing or not a string; the commands are {COMMANDS}."))?;
     match command {
         "view" => Ok(EditorInput::View { path: path(&input)?, range: range(&input)? }),
-        "create" => {
-            Ok(EditorInput::Create { path: path(&input)?, text: required(&input, "file_text", "the file's whole content")? })
-        }
+        "create" => Ok(EditorInput::Create {
+            path: path(&input)?,
+            text: required(&input, "file_text", "the file's whole content")?,
+        }),
         "str_replace" => Ok(EditorInput::StrReplace {
             path: path(&input)?,
             old: required(&input, "old_str", "the exact text to replace")?,
@@ -82,9 +83,11 @@ fn range(input: &Map<String, Value>) -> Result<Option<LineRange>, String> {
     let numbers: Option<Vec<i64>> = value.as_array().and_then(|values| values.iter().map(integer).collect());
     match numbers.as_deref() {
         Some([first, last]) => Ok(Some(LineRange { first: *first, last: *last })),
-        _ => Err("The parameter `view_range` must be two integers [first, last]: line numbers from 1, both inclusive, \
+        _ => {
+            Err("The parameter `view_range` must be two integers [first, last]: line numbers from 1, both inclusive, \
                   last = -1 for the end of the file."
-            .to_owned()),
+                .to_owned())
+        }
     }
 }
 

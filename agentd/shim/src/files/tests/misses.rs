@@ -46,7 +46,8 @@ fn numbers_of_a_view_are_named() {
 
 #[test]
 fn the_place_with_most_of_the_lines_is_shown_with_the_line_that_differs() {
-    let near = find(b"a\nfn one() {\n    let x = 1;\n    done()\n}\n", "fn one() {\n    let x = 2;\n    done()\n}").expect("near");
+    let near = find(b"a\nfn one() {\n    let x = 1;\n    done()\n}\n", "fn one() {\n    let x = 2;\n    done()\n}")
+        .expect("near");
     assert_eq!((near.first, near.lines.len()), (2, 4));
     let line = Difference::Line { number: 3, wanted: "    let x = 2;".into(), found: "    let x = 1;".into() };
     assert_eq!(near.differences, [line]);
@@ -54,7 +55,8 @@ fn the_place_with_most_of_the_lines_is_shown_with_the_line_that_differs() {
 
 #[test]
 fn one_line_with_another_word_is_found() {
-    let near = find(b"alpha\nlet total = sum(first, second);\nomega\n", "let total = sum(first, third);").expect("near");
+    let near =
+        find(b"alpha\nlet total = sum(first, second);\nomega\n", "let total = sum(first, third);").expect("near");
     assert_eq!((near.first, near.lines.len()), (2, 1));
 }
 

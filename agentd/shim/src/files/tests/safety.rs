@@ -51,8 +51,8 @@ fn modes_and_extended_attributes_are_kept() {
 fn a_default_list_of_the_directory_adds_nothing_to_an_edited_file() {
     /// user::rw- user:65534:rwx group::r-- mask::rwx other::r--, as the kernel stores it.
     const DEFAULT: [u8; 44] = [
-        2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 7, 0, 254, 255, 0, 0, 4, 0, 4, 0, 255, 255, 255, 255, 16, 0, 7, 0,
-        255, 255, 255, 255, 32, 0, 4, 0, 255, 255, 255, 255,
+        2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 7, 0, 254, 255, 0, 0, 4, 0, 4, 0, 255, 255, 255, 255, 16, 0,
+        7, 0, 255, 255, 255, 255, 32, 0, 4, 0, 255, 255, 255, 255,
     ];
     let mut bench = Bench::new();
     bench.put("f", "x\n");

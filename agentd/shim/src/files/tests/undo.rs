@@ -61,8 +61,8 @@ fn undo_never_takes_away_what_somebody_else_wrote() {
     bench.edit(&replace("b", "1", "2"));
     bench.put("a", "2\nmine\n");
     let fault = bench.fault(&undo(2));
-    let Fault::UndoConflict { file, change: Some(change) } = fault else { panic!("{fault:?}") };
-    assert_eq!((file.as_str(), change.after.as_str()), ("a", "2\nmine\n"));
+    let Fault::UndoConflict { change: Some(change) } = fault else { panic!("{fault:?}") };
+    assert_eq!((change.path.as_str(), change.after.as_str()), ("a", "2\nmine\n"));
     assert_eq!(bench.text("b"), "2\n", "nothing is done when not all can be done");
 }
 
@@ -121,5 +121,30 @@ fn a_journal_line_cut_short_by_a_crash_is_as_if_never_written() {
     bench.edit(&replace("a", "2", "3"));
     let mut bench = bench.reopened();
     assert_eq!(bench.undo(2).left, 0);
+    assert_eq!(bench.text("a"), "1\n");
+}
+
+#[test]
+fn the_model_is_told_what_the_user_took_back() {
+    let mut bench = Bench::new();
+    bench.put("a", "1\nx\n");
+    bench.view("a");
+    bench.edit(&replace("a", "1", "2"));
+    bench.undo(1);
+    assert!(matches!(bench.fault(&insert("a", 1, "y")), Fault::Stale { change: Some(_) }));
+    assert_eq!(bench.edit(&replace("a", "x", "y")).notes.len(), 1);
+}
+
+#[test]
+fn bytes_that_no_edit_names_are_dropped_at_the_start() {
+    let mut bench = Bench::new();
+    bench.put("a", "1\n");
+    bench.edit(&replace("a", "1", "2"));
+    let blobs = bench.base.path().join("store/blobs");
+    fs::write(blobs.join("0".repeat(64)), "orphan").expect("write");
+    fs::write(blobs.join("half.part"), "orphan").expect("write");
+    let mut bench = bench.reopened();
+    assert_eq!(names_in(&blobs).len(), 1);
+    bench.undo(1);
     assert_eq!(bench.text("a"), "1\n");
 }

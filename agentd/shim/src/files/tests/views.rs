@@ -74,11 +74,23 @@ fn a_range_outside_of_the_file_is_refused_with_the_number_of_lines() {
 }
 
 #[test]
+fn a_file_is_no_directory() {
+    let mut bench = Bench::new();
+    bench.put("f", "a\n");
+    for path in ["f/", "f/.", "f/x", "f/.."] {
+        assert!(matches!(bench.fault(&view(path, None)), Fault::NotADirectory { .. }), "{path}");
+    }
+    assert!(matches!(bench.fault(&create("new/", "x")), Fault::NotFound { .. }));
+}
+
+#[test]
 fn an_image_is_known_by_its_content() {
     let mut bench = Bench::new();
     bench.put("picture.txt", b"\x89PNG\r\n\x1A\n\0\0");
     match bench.op(&view("picture.txt", None)) {
-        FileReply::Image(image) => assert_eq!((image.media_type.as_str(), image.data.as_str()), ("image/png", "iVBORw0KGgoAAA==")),
+        FileReply::Image(image) => {
+            assert_eq!((image.media_type.as_str(), image.data.as_str()), ("image/png", "iVBORw0KGgoAAA=="))
+        }
         other => panic!("not an image: {other:?}"),
     }
 }
