@@ -31,6 +31,7 @@ pub struct Client {
     stream: BufReader<UnixStream>,
     codec: Codec,
     next_id: u64,
+    patience: Duration,
     backlog: VecDeque<ServerFrame>,
     /// Every event frame, in the order it came.
     pub events: Vec<Event>,
@@ -87,7 +88,7 @@ impl Client {
         match Answer::parse(&line) {
             Some(Answer::Welcome { .. }) => {
                 let (backlog, events) = (VecDeque::new(), Vec::new());
-                Ok(Self { stream, codec: Codec::Bincode, next_id: 1, backlog, events })
+                Ok(Self { stream, codec: Codec::Bincode, next_id: 1, patience: PATIENCE, backlog, events })
             }
             Some(Answer::Refused { refusal, sentence, .. }) => Err(ConnectError::Refused(refusal, sentence)),
             None => Err(ConnectError::Nonsense(line)),
@@ -284,7 +285,7 @@ impl Client {
     /// # Panics
     /// When none comes in time.
     pub fn until<T>(&mut self, what: &str, mut pick: impl FnMut(&ServerFrame) -> Option<T>) -> T {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + self.patience;
         loop {
             match self.next_frame() {
                 Ok(frame) => {
@@ -294,7 +295,7 @@ impl Client {
                 }
                 Err(error) => panic!("waited for {what}: {error}; events so far: {:#?}", self.events),
             }
-            assert!(Instant::now() < end, "waited {PATIENCE:?} for {what}; events so far: {:#?}", self.events);
+            assert!(Instant::now() < end, "waited {:?} for {what}; events so far: {:#?}", self.patience, self.events);
         }
     }
 
@@ -393,11 +394,12 @@ impl Client {
         events
     }
 
-    /// Shortens how long a read may wait, for claims that nothing comes.
+    /// Changes how long a wait may last: shorter for claims that nothing comes, longer for long turns.
     ///
     /// # Panics
     /// When the socket is gone.
     pub fn patience(&mut self, patience: Duration) {
+        self.patience = patience;
         self.raw().set_read_timeout(Some(patience)).expect("a live socket");
     }
 }

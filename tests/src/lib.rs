@@ -13,7 +13,7 @@
 
 pub mod binaries;
 pub mod client;
-//TMP pub mod corpus;
+pub mod corpus;
 pub mod ctl;
 pub mod daemon;
 pub mod machine;
