@@ -8,9 +8,9 @@
 //! Cases run concurrently, a few at a time: most of them wait. Sessions of one stage share a daemon.
 
 pub mod bash;
-//TMP pub mod editor;
+pub mod editor;
 pub mod expect;
-//TMP pub mod files;
+pub mod files;
 pub mod play;
 
 use std::collections::VecDeque;
