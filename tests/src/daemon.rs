@@ -4,8 +4,9 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::os::fd::AsFd;
+use proto::request::{Request, Shutdown};
 
 use crate::client::Client;
 use crate::machine::Machine;
@@ -28,10 +29,14 @@ const READY: &[u8] = b"READY\n";
 /// Longest start: opening a database and binding a socket on a loaded machine.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running daemon; killed when dropped.
+/// Longest stop with all shells: longer than the kill ladder of a shim.
+const STOP_PATIENCE: Duration = Duration::from_secs(15);
+
+/// A running daemon; told to stop with all its shells when dropped.
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
+    socket: PathBuf,
     /// Kept open, so that a daemon that writes late does not die of a broken pipe.
     _ready: File,
 }
@@ -89,7 +94,7 @@ impl Daemon {
         drop(write_end);
         let mut ready = File::from(ready);
         if is_ready(&mut ready) {
-            return Ok(Self { child, _ready: ready });
+            return Ok(Self { child, socket: machine.socket(), _ready: ready });
         }
         let status = child.wait().expect("it is our child");
         Err(StartFailure { status, stderr: fs::read_to_string(log).unwrap_or_default() })
@@ -149,13 +154,18 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Told to stop before, it may need a moment; a living one is killed.
-        if wait::within(Duration::from_millis(1), || self.child.try_wait().ok().flatten()).is_none() {
-            let _ = kill(Pid::from_raw(self.pid()), Signal::SIGTERM);
-            if wait::within(Duration::from_secs(5), || self.child.try_wait().ok().flatten()).is_none() {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-            }
+        if self.child.try_wait().ok().flatten().is_some() {
+            return;
+        }
+        // As a user would end it with everything it started; the daemon may close the connection before it answers.
+        if let Ok(mut client) = Client::connect(&self.socket) {
+            let _ = client.try_call(Request::Shutdown(Shutdown { stop_shells: true }));
+        }
+        if wait::within(STOP_PATIENCE, || self.child.try_wait().ok().flatten()).is_none() {
+            eprintln!("agentd did not stop within {STOP_PATIENCE:?} and is killed");
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            assert!(std::thread::panicking(), "agentd did not stop when it was told to");
         }
     }
 }

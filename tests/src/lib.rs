@@ -7,6 +7,7 @@
 //!   terminal.
 //! * [`model_server`]: a Messages API server that plays scripts and refuses what the real one refuses.
 //! * [`corpus`]: the behaviour corpora of bash and the editor, played through daemon and model server.
+//! * [`scene`]: all of these at once, for a claim about one session.
 //! * [`processes`], [`wait`]: looking at `/proc`, and waiting with a deadline where no event exists.
 //!
 //! Everything is synchronous but the inside of the model server: a claim reads from top to bottom.
@@ -20,4 +21,5 @@ pub mod machine;
 pub mod model_server;
 pub mod processes;
 pub mod pty;
+pub mod scene;
 pub mod wait;
