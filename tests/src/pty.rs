@@ -110,7 +110,9 @@ impl Pty {
             }
             match self.screen.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
-                Err(RecvTimeoutError::Timeout) => panic!("waited {PATIENCE:?} for {text:?} on the screen: {}", self.shown),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("waited {PATIENCE:?} for {text:?} on the screen: {}", self.shown)
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     panic!("the program ended before {text:?} was shown: {}", self.shown)
                 }

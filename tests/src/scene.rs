@@ -91,6 +91,16 @@ impl Scene {
         self.daemon.take().expect("a daemon runs").kill();
     }
 
+    /// As [`Scene::start_daemon`], for a daemon that stopped by itself.
+    ///
+    /// # Panics
+    /// When it did not stop.
+    pub fn start_daemon_after_stop(&mut self) {
+        let status = self.daemon.take().expect("a daemon ran").wait();
+        assert!(status.success(), "the daemon stopped with {status}");
+        self.start_daemon();
+    }
+
     /// Starts a daemon again, with a client attached from the first event.
     pub fn start_daemon(&mut self) {
         let daemon = Daemon::start(&self.machine);

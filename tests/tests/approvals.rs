@@ -270,7 +270,8 @@ fn a_question_is_listed_and_answered_from_any_shell() {
         let _ = scene.machine.ctl(&[verb, &asked.id.short()]).run().expect(code::DONE);
         scene.client.until_turn_ended();
         assert_eq!(scene.machine.work().join(file).exists(), verb == "approve");
-        let Ok(Response::Approvals(open)) = scene.client.call(Request::ListApprovals(ListApprovals { session: None })) else {
+        let Ok(Response::Approvals(open)) = scene.client.call(Request::ListApprovals(ListApprovals { session: None }))
+        else {
             panic!("approvals are listed")
         };
         assert!(open.approvals.is_empty());

@@ -18,8 +18,9 @@ fn python() -> Option<String> {
 
 fn answer(request: &Received) -> Reply {
     match (request.first_prompt().as_str(), request.rounds()) {
-        ("streamed text", _) => Reply::blocks(vec![Block::Thinking("hm".into()), Block::Text("héllo wörld, this is text".into())])
-            .pieces(5),
+        ("streamed text", _) => {
+            Reply::blocks(vec![Block::Thinking("hm".into()), Block::Text("héllo wörld, this is text".into())]).pieces(5)
+        }
         ("overloaded", _) => Reply::error(529, "overloaded_error", "Overloaded"),
         ("error in the stream", _) => Reply::text("half an ans").then_error("overloaded_error", "Overloaded"),
         (_, 0) => Reply::blocks(vec![Block::Text("two calls".into()), Block::bash("ls -l"), Block::bash("pwd")]),

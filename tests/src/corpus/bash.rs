@@ -99,7 +99,13 @@ impl Case {
         let names: BTreeSet<&str> = self
             .steps
             .iter()
-            .flat_map(|step| if step.parallel.is_empty() { vec![step.session()] } else { step.parallel.iter().map(Step::session).collect() })
+            .flat_map(|step| {
+                if step.parallel.is_empty() {
+                    vec![step.session()]
+                } else {
+                    step.parallel.iter().map(Step::session).collect()
+                }
+            })
             .collect();
         let mut findings = Vec::new();
         thread::scope(|scope| {
@@ -127,7 +133,10 @@ impl Case {
             let expect = &expects[step];
             let mut now = expect.check_step(taken, strict);
             now.extend(expect.survivors.iter().filter_map(super::expect::Survivors::check));
-            found.lock().expect("one step at a time").extend(now.into_iter().map(|wrong| format!("step {step}: {wrong}")));
+            found
+                .lock()
+                .expect("one step at a time")
+                .extend(now.into_iter().map(|wrong| format!("step {step}: {wrong}")));
             // The only wait for its own sake: the corpus asks for the time to pass.
             thread::sleep(pauses[step]);
         };
@@ -156,7 +165,8 @@ impl Case {
                 let members = step.parallel.iter().enumerate().filter(|(_, member)| member.session() == name);
                 let (places, calls): (Vec<usize>, Vec<Block>) =
                     members.filter_map(|(place, member)| Some((place, member.block()?))).unzip();
-                mine.parallel = places.iter().map(|place| expect.parallel.get(*place).cloned().unwrap_or_default()).collect();
+                mine.parallel =
+                    places.iter().map(|place| expect.parallel.get(*place).cloned().unwrap_or_default()).collect();
                 (calls, mine)
             };
             script.calls.push(calls);
@@ -170,7 +180,8 @@ impl Case {
     fn leftovers(&self) -> Vec<String> {
         let tokens: BTreeSet<&str> =
             self.expect.iter().flat_map(|expect| &expect.survivors).map(|survivors| survivors.token.as_str()).collect();
-        let left = |token: &&str| within(END_PATIENCE, || processes::with_argument(token).is_empty().then_some(())).is_none();
+        let left =
+            |token: &&str| within(END_PATIENCE, || processes::with_argument(token).is_empty().then_some(())).is_none();
         tokens.into_iter().filter(left).map(|token| format!("a process with {token} outlived its session")).collect()
     }
 }

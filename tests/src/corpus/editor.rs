@@ -5,12 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::thread;
 
 use regex::Regex;
 use serde::Deserialize;
@@ -19,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::expect::{contains, python_search, shorten};
 use super::files::{Base, Entry, Snapshot, differences, mode_of};
+use super::nature::{Mount, Swapper, fill};
 use super::play::{Stage, Taken};
 use super::{Verdict, missing};
 use crate::model_server::{Block, ToolResult};
@@ -171,7 +167,10 @@ impl Case {
             return Verdict::Skipped("played by the claim about a killed writer".into());
         }
         let before = base.snapshot();
-        let racing = steps.iter().find_map(|step| Swapper::start(step, base));
+        let racing = steps.iter().find_map(|step| match step {
+            Step::Race { swap, link, .. } => Some(Swapper::start(base.path(swap), link.clone())),
+            Step::Calls(_) | Step::External(_) | Step::KillDuring => None,
+        });
         let (blocks, after) = (steps.iter().filter_map(blocks).collect(), Arc::new(Mutex::new(Vec::new())));
         let between = watcher(&steps, base, &after);
         let taken = stage.play(&self.id, &base.root(), blocks, between);
@@ -336,72 +335,6 @@ fn applied(base: &Base, before: &Snapshot, files: &BTreeMap<String, Value>) -> S
         after.insert(path, entry);
     }
     after
-}
-
-/// A thread that swaps a directory for a link and back, until dropped.
-struct Swapper {
-    stop: Arc<AtomicBool>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Swapper {
-    fn start(step: &Step, base: &Base) -> Option<Self> {
-        let Step::Race { swap, link, .. } = step else { return None };
-        let (directory, link) = (base.path(swap), link.clone());
-        let aside = directory.with_extension("aside");
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                // Each may fail while the tool holds the other state: that is the race.
-                let _ = fs::rename(&directory, &aside);
-                let _ = symlink(&link, &directory);
-                let _ = fs::remove_file(&directory);
-                let _ = fs::rename(&aside, &directory);
-                let _ = fs::remove_file(directory.join("new.txt"));
-            }
-        });
-        Some(Self { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for Swapper {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = self.thread.take().map(thread::JoinHandle::join);
-    }
-}
-
-/// A small file system, unmounted when dropped.
-#[derive(Debug)]
-struct Mount {
-    at: std::path::PathBuf,
-}
-
-impl Mount {
-    fn new(at: &Path, kib: u32) -> Result<Self, String> {
-        let size = format!("size={kib}k,mode=755");
-        let output = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "none"]).arg(at).output();
-        match output {
-            Ok(output) if output.status.success() => Ok(Self { at: at.to_owned() }),
-            Ok(output) => Err(format!("no small file system: {}", String::from_utf8_lossy(&output.stderr).trim())),
-            Err(error) => Err(format!("no small file system: {error}")),
-        }
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        // Lazily: the session's shell may still be on its way out of it.
-        let _ = Command::new("umount").arg("-l").arg(&self.at).output();
-    }
-}
-
-/// Writes until there is no space.
-fn fill(path: &Path) {
-    use std::io::Write;
-    let mut file = fs::File::create(path).expect("a file");
-    while file.write_all(&[b'x'; 4096]).is_ok() {}
 }
 
 #[cfg(test)]

@@ -88,17 +88,21 @@ pub struct Shown {
 
 /// A line that the product added: in brackets, and beginning as one of its kinds.
 static DECORATION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^\[(exit status|no output|timed out|deadline|stopped|killed|ended|interrupted|the shell|a new shell|the command|shell|output|not run|moved|restarted|[0-9,]+ (bytes|lines)).*\]$")
+    pattern(
+        r"^\[(exit status|no output|timed out|deadline|stopped|killed|ended|interrupted|the shell|a new shell|the command|shell|output|not run|moved|restarted|[0-9,]+ (bytes|lines)).*\]$",
+    )
 });
 
 /// The status as the product tells it.
-static STATUS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:exit status|exited with status|ended with status|status) (-?\d+)"));
+static STATUS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?:exit status|exited with status|ended with status|status) (-?\d+)"));
 
 /// The words for a deadline that ended the command.
 static DEADLINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b(timed out|deadline)"));
 
 /// The words for a shell whose state is new.
-static NEW_SHELL: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)new shell|shell (was |has been )?restarted|shell is new"));
+static NEW_SHELL: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)new shell|shell (was |has been )?restarted|shell is new"));
 
 /// The line in the middle of a result from which output was left out.
 static GAP: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?im)^\[[^\n]*(left out|omitted|not shown)[^\n]*\]$"));
@@ -114,7 +118,8 @@ impl Shown {
         let mut shown = Self { truncated: GAP.is_match(text), ..Self::default() };
         let mut output = text;
         loop {
-            let (rest, line) = output.trim_end_matches('\n').rsplit_once('\n').unwrap_or(("", output.trim_end_matches('\n')));
+            let (rest, line) =
+                output.trim_end_matches('\n').rsplit_once('\n').unwrap_or(("", output.trim_end_matches('\n')));
             if !DECORATION.is_match(line) {
                 break;
             }
@@ -197,11 +202,8 @@ impl Expect {
         let mut wrong = Vec::new();
         let got = &shown.output;
         if let Some(expected) = &self.output {
-            let same = if strict {
-                got == expected
-            } else {
-                got.trim_end_matches('\n') == expected.trim_end_matches('\n')
-            };
+            let same =
+                if strict { got == expected } else { got.trim_end_matches('\n') == expected.trim_end_matches('\n') };
             if !same {
                 wrong.push(format!("output {:?}, expected {:?}", shorten(got), shorten(expected)));
             }
@@ -280,7 +282,8 @@ mod tests {
     fn each_key_of_an_expectation_is_looked_at() {
         let result = ToolResult { tool_use_id: "t".into(), text: "out\n[exit status 2]".into(), is_error: true };
         let taken = Taken { results: vec![result], wall: std::time::Duration::from_secs(2) };
-        let wrong = |json: &str| serde_json::from_str::<Expect>(json).expect("an expectation").check_step(&taken, false);
+        let wrong =
+            |json: &str| serde_json::from_str::<Expect>(json).expect("an expectation").check_step(&taken, false);
         assert!(wrong(r#"{"output":"out","exit_code":[1,2],"is_error":true,"max_wall_s":3}"#).is_empty());
         assert!(wrong(r#"{"any_of":[{"output":"x"},{"exit_code":"nonzero"}]}"#).is_empty());
         for bad in [

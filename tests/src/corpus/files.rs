@@ -227,7 +227,11 @@ pub fn differences(expected: &Snapshot, got: &Snapshot) -> Vec<String> {
 fn show(entry: &Entry) -> String {
     match entry {
         Entry::File(bytes, mode) => {
-            format!("file {mode:o} {:?} ({} bytes)", super::expect::shorten(&String::from_utf8_lossy(bytes)), bytes.len())
+            format!(
+                "file {mode:o} {:?} ({} bytes)",
+                super::expect::shorten(&String::from_utf8_lossy(bytes)),
+                bytes.len()
+            )
         }
         Entry::Directory(mode) => format!("directory {mode:o}"),
         Entry::Link(target) => format!("link to {}", target.display()),
@@ -246,7 +250,10 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let base = Base::new(directory.path().join("base"));
         base.put("a.txt", &json!("alpha\n"));
-        base.put("d", &json!({ "dir": true, "children": { "x": { "text": "x", "mode": "600" }, "ff": { "fifo": true } } }));
+        base.put(
+            "d",
+            &json!({ "dir": true, "children": { "x": { "text": "x", "mode": "600" }, "ff": { "fifo": true } } }),
+        );
         base.put("l", &json!({ "symlink": "{outside}/o" }));
         base.put("../o", &json!({ "repeat": "ab", "times": 3, "suffix": "\n" }));
         let before = base.snapshot();

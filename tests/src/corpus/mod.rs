@@ -3,7 +3,8 @@
 //!
 //! * [`play`]: one session's script at the model server, and the stage (daemon and model server) it is played on.
 //! * [`expect`]: what a result must look like, after the product's own decorations are taken off.
-//! * [`bash`], [`editor`]: the two corpora; [`files`]: fixtures and what became of them.
+//! * [`bash`], [`editor`]: the two corpora; [`files`]: fixtures and what became of them;
+//!   [`nature`]: adverse file systems.
 //!
 //! Cases run concurrently, a few at a time: most of them wait. Sessions of one stage share a daemon.
 
@@ -11,6 +12,7 @@ pub mod bash;
 pub mod editor;
 pub mod expect;
 pub mod files;
+pub mod nature;
 pub mod play;
 
 use std::collections::VecDeque;
@@ -44,9 +46,8 @@ pub enum Verdict {
 #[must_use]
 pub fn load<T: DeserializeOwned>(name: &str) -> Vec<T> {
     let text = fs::read_to_string(repository().join("tests/data").join(name)).expect("the corpus is there");
-    let parse = |(number, line)| {
-        serde_json::from_str(line).unwrap_or_else(|error| panic!("{name}:{}: {error}", number + 1))
-    };
+    let parse =
+        |(number, line)| serde_json::from_str(line).unwrap_or_else(|error| panic!("{name}:{}: {error}", number + 1));
     text.lines().enumerate().map(parse).collect()
 }
 

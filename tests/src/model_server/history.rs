@@ -88,7 +88,8 @@ impl History {
         for (at, reply) in &self.replies {
             let back = blocks.get(*at..).unwrap_or_default();
             let back = back.iter().take_while(|(role, _)| role == "assistant").map(|(_, block)| block);
-            let back: Vec<Value> = back.map(|block| super::received::lenient(block.as_bytes()).unwrap_or_default()).collect();
+            let back: Vec<Value> =
+                back.map(|block| super::received::lenient(block.as_bytes()).unwrap_or_default()).collect();
             // Nothing of it: the client gave the reply up (an interrupt, a restart) and says so by leaving it out.
             if back.is_empty() || back.iter().map(without_surrogates).eq(reply.iter().map(without_surrogates)) {
                 continue;

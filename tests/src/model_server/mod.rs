@@ -78,12 +78,8 @@ impl ModelServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).expect("a free port");
         let address = listener.local_addr().expect("a bound address");
-        let shared = Arc::new(Shared {
-            state: Mutex::default(),
-            changed: Condvar::new(),
-            key,
-            tasks: TaskTracker::new(),
-        });
+        let shared =
+            Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), key, tasks: TaskTracker::new() });
         let (stop, stopped) = oneshot::channel();
         let accepting = Arc::clone(&shared);
         let thread = thread::spawn(move || {

@@ -81,16 +81,15 @@ impl Received {
 fn texts(content: &Value) -> Vec<String> {
     match content {
         Value::String(text) => vec![text.clone()],
-        Value::Array(blocks) => {
-            blocks.iter().filter_map(|block| block["text"].as_str().map(str::to_owned)).collect()
-        }
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str().map(str::to_owned)).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
     }
 }
 
 /// Reads JSON that may hold lone surrogates in its strings, which `serde_json` refuses.
 pub(super) fn lenient(body: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice(body).or_else(|_| serde_json::from_str(&without_lone_surrogates(&String::from_utf8_lossy(body))))
+    serde_json::from_slice(body)
+        .or_else(|_| serde_json::from_str(&without_lone_surrogates(&String::from_utf8_lossy(body))))
 }
 
 fn without_lone_surrogates(text: &str) -> String {

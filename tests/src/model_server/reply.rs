@@ -88,9 +88,13 @@ pub struct Reply {
 
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    Message(Message),
+    Message(Box<Message>),
     Raw(Vec<u8>),
-    Http { status: u16, body: Vec<u8>, content_type: String },
+    Http {
+        status: u16,
+        body: Vec<u8>,
+        content_type: String,
+    },
     /// The connection is closed before a byte of the answer.
     HangUp,
 }
@@ -125,13 +129,13 @@ impl Reply {
     #[must_use]
     pub fn blocks(blocks: Vec<Block>) -> Self {
         let calls = blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
-        Self::of(Kind::Message(Message {
+        Self::of(Kind::Message(Box::new(Message {
             blocks,
             stop: if calls { "tool_use" } else { "end_turn" }.to_owned(),
             stop_details: Value::Null,
             error: None,
             usage: json!({ "input_tokens": 25, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0 }),
-        }))
+        })))
     }
 
     /// A final answer.
@@ -279,7 +283,8 @@ impl Message {
 
     /// What a client must send back, when it must: nothing after an error or a refusal.
     fn kept(&self) -> Option<Vec<Value>> {
-        let whole = self.error.is_none() && ["end_turn", "tool_use", "pause_turn", "stop_sequence"].contains(&&*self.stop);
+        let whole =
+            self.error.is_none() && ["end_turn", "tool_use", "pause_turn", "stop_sequence"].contains(&&*self.stop);
         (whole && !self.blocks.is_empty()).then(|| self.blocks.iter().map(Block::to_value).collect())
     }
 
@@ -318,7 +323,8 @@ fn block_events(events: &mut Vec<Vec<u8>>, index: usize, block: &Block) {
         Block::Other(value) => value.clone(),
     };
     events.push(event("content_block_start", &json!({ "index": index, "content_block": empty })));
-    let mut delta = |delta: Value| events.push(event("content_block_delta", &json!({ "index": index, "delta": delta })));
+    let mut delta =
+        |delta: Value| events.push(event("content_block_delta", &json!({ "index": index, "delta": delta })));
     match block {
         Block::Text(text) => cut(text).for_each(|text| delta(json!({ "type": "text_delta", "text": text }))),
         Block::Thinking(text) => {

@@ -10,9 +10,26 @@ use super::received::Received;
 
 /// Top-level fields of a request; the real server refuses any other.
 const FIELDS: [&str; 20] = [
-    "model", "max_tokens", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "stop_sequences",
-    "stream", "metadata", "service_tier", "cache_control", "container", "inference_geo", "speed", "diagnostics",
-    "temperature", "top_p", "top_k",
+    "model",
+    "max_tokens",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "stop_sequences",
+    "stream",
+    "metadata",
+    "service_tier",
+    "cache_control",
+    "container",
+    "inference_geo",
+    "speed",
+    "diagnostics",
+    "temperature",
+    "top_p",
+    "top_k",
 ];
 
 /// Fields of the list above that version 2026-10-21 took away.
@@ -155,7 +172,8 @@ fn messages(messages: &[Value], wrong: &mut Vec<String>) {
         }
     }
     if !open.is_empty() {
-        wrong.push(format!("tool_use ids were found without tool_result blocks immediately after: {}", open.join(", ")));
+        wrong
+            .push(format!("tool_use ids were found without tool_result blocks immediately after: {}", open.join(", ")));
     }
 }
 
@@ -176,7 +194,9 @@ fn results(at: &str, role: &str, content: &Value, open: &mut Vec<String>, wrong:
         }
         match open.iter().position(|waiting| waiting == id) {
             Some(position) => drop(open.remove(position)),
-            None => wrong.push(format!("{at}: tool_result {id} answers no call of the message before, or answers twice")),
+            None => {
+                wrong.push(format!("{at}: tool_result {id} answers no call of the message before, or answers twice"))
+            }
         }
         for inner in blocks(&block["content"]) {
             text("tool_result", at, inner, wrong);

@@ -45,9 +45,10 @@ pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> A
 async fn messages(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
-    let headers = head.headers.iter().map(|(name, value)| {
-        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-    });
+    let headers = head
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
     let headers = headers.collect();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes().to_vec();
     let json_body = lenient(&body).unwrap_or_default();

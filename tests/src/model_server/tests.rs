@@ -112,7 +112,9 @@ fn a_request_that_the_real_server_would_refuse_is_refused_and_told() {
 #[test]
 fn a_handler_answers_by_what_it_is_asked() {
     let server = ModelServer::start();
-    server.answer_with(|request| Reply::text(&format!("you said {}", request.last_text())).pause(Duration::from_millis(1)));
+    server.answer_with(|request| {
+        Reply::text(&format!("you said {}", request.last_text())).pause(Duration::from_millis(1))
+    });
     let answer = rest(post(&server, &ask("abc")));
     assert!(answer.contains("you said") && answer.contains("abc"), "{answer}");
 }
