@@ -156,7 +156,7 @@ fn an_open_question_survives_the_daemon_and_its_answer_runs_the_call_once() {
     else {
         panic!("approvals are listed")
     };
-    assert_eq!(open.approvals, [asked.clone()]);
+    assert_eq!(open.approvals.as_slice(), std::slice::from_ref(&asked));
     assert!(scene.client.answer(&asked, Verdict::Once {}).unwrap().yours);
     assert_eq!(scene.client.until_turn_ended().outcome, TurnOutcome::Done {});
     assert_eq!(fs::read_to_string(scene.machine.work().join("count")).unwrap(), "ran\n");
