@@ -3,7 +3,63 @@
 //! [`anthropic`] is the Messages API over HTTP (also its compatible servers), [`scripted`] plays a scenario file through
 //! the same face. Neither knows of sessions, tools or the store.
 
+pub mod anthropic;
+mod assemble;
+mod block;
+mod capabilities;
+pub mod error;
+mod failure;
+mod object;
+mod progress;
+pub mod retry;
+mod scenario;
+mod script;
+pub mod scripted;
+pub mod sse;
+mod stream;
+mod tools;
+pub mod wire;
+
+pub use anthropic::ApiKey;
+pub use capabilities::Effort;
+pub use error::{ErrorKind, ModelError};
+pub use tools::tool_definitions;
+pub use wire::Profile;
+
+use std::sync::Arc;
+
 use proto::json::JsonText;
+use tokio::sync::mpsc;
+
+/// Where replies come from.
+#[derive(Clone, Debug)]
+pub enum Provider {
+    /// A server that speaks the Messages API.
+    Anthropic(Arc<anthropic::Client>),
+    /// A scenario.
+    Scripted(Arc<scripted::Player>),
+}
+
+impl Provider {
+    /// One try. Dropping the future drops the connection.
+    ///
+    /// Progress goes to `progress` while it comes; a receiver that is slow gets larger pieces, and one that still lags
+    /// behind when the reply is there misses the rest, which the reply holds.
+    ///
+    /// # Errors
+    /// Whatever failed; [`retry::next_try`] tells whether the same request is worth sending again.
+    pub async fn send(
+        &self,
+        conversation: &Conversation,
+        key: Option<&ApiKey>,
+        progress: mpsc::Sender<Progress>,
+    ) -> Result<Reply, ModelError> {
+        match self {
+            Self::Anthropic(client) => client.send(conversation, key, progress).await,
+            Self::Scripted(player) => player.send(conversation, progress).await,
+        }
+    }
+}
 
 /// One request: the whole conversation so far.
 #[derive(Clone, Debug)]

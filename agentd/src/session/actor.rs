@@ -1,0 +1,455 @@
+//! One session's actor: it owns the machine, stores what the machine records, publishes it, and carries its effects out.
+//!
+//! Everything that happens comes through one loop: a client's command, news from a task (a reply's progress, a call's
+//! output or result, the shell), or the timer. The actor never waits for a client, the model or a command; it waits for
+//! the disk only where an intent must be on it before the deed.
+//!
+//! Invariant: rows are published only after they are on disk, in order, without gaps. When the disk fails the state in
+//! memory is dropped and read again from the log: the log is the truth.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proto::approval::{Decider, Verdict};
+use proto::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp};
+use proto::request::ClientInfo;
+use proto::response::{Accepted, Answered, ErrorCode, SessionInfo, SessionState, WireError};
+use proto::secret::EnvVars;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::deeds::Deeds;
+use super::fanout::{Fanout, Outgoing, SubscriberId};
+use super::machine::{Effect, Input, Limits, Machine, Phase, Step};
+use super::news::News;
+use super::open::OpenPieces;
+use super::spec::Spec;
+use super::{Context, storage_error};
+use crate::store::entry::{Entry, Prompt};
+use crate::store::{LogRow, NewRow, SessionRow, StoreError};
+
+/// Commands that may wait for one session: clients send a few each; more means the session is stuck on the disk.
+pub(super) const INBOX_MAX: usize = 64;
+
+/// News that may wait: progress is coalesced by its senders when this fills.
+const NEWS_MAX: usize = 256;
+
+/// Rows read at once when a log is replayed.
+const REPLAY_PAGE: u32 = 1_000;
+
+type Reply<T> = oneshot::Sender<Result<T, WireError>>;
+
+/// What a client wants of a session.
+#[derive(Debug)]
+pub(super) enum Command {
+    Prompt { prompt: Prompt, reply: Reply<Accepted> },
+    Withdraw { prompt: PromptId, by: String, reply: Reply<()> },
+    Interrupt { by: String, reply: Reply<()> },
+    Answer { approval: ApprovalId, digest: Option<String>, verdict: Verdict, by: Decider, reply: Reply<Answered> },
+    KnowsApproval { approval: ApprovalId, reply: Reply<bool> },
+    Attach { client: ClientInfo, reply: Reply<Subscription> },
+    Detach { id: SubscriberId },
+    Info { reply: Reply<SessionInfo> },
+    Rename { name: String, by: String, reply: Reply<()> },
+    Archive { by: String, reply: Reply<()> },
+    EndShell { reply: Reply<()> },
+}
+
+/// A client's place in a session's fan-out.
+#[derive(Debug)]
+pub struct Subscription {
+    /// Names it.
+    pub id: SubscriberId,
+    /// The session as it is.
+    pub info: SessionInfo,
+    /// The last row that is not in the queue: those up to it are read from the store.
+    pub head: Seq,
+    /// Rows and pieces from then on. Closes when the client is cut off.
+    pub queue: mpsc::Receiver<Outgoing>,
+}
+
+/// One session.
+pub(super) struct Actor {
+    id: SessionId,
+    row: SessionRow,
+    spec: Arc<Spec>,
+    context: Arc<Context>,
+    machine: Machine,
+    head: Seq,
+    active_at: Timestamp,
+    prompts: HashMap<PromptId, Seq>,
+    fanout: Fanout,
+    open: OpenPieces,
+    deeds: Deeds,
+    news: mpsc::Receiver<News>,
+    /// The disk failed: the state in memory is not to be trusted until the log was read again.
+    stale: bool,
+}
+
+impl Actor {
+    /// Reads the session's log and stands ready; [`Self::run`] goes on with what was under way.
+    pub(super) async fn load(
+        row: SessionRow,
+        spec: Arc<Spec>,
+        env: Option<EnvVars>,
+        context: Arc<Context>,
+    ) -> Result<Self, StoreError> {
+        let (sender, news) = mpsc::channel(NEWS_MAX);
+        let deeds = Deeds::new(row.id, row.cwd.clone(), Arc::clone(&spec), env, Arc::clone(&context), sender);
+        let mut actor = Self {
+            id: row.id,
+            machine: Machine::new(row.id, context.limits(&spec)),
+            head: Seq(0),
+            active_at: row.active_at,
+            prompts: HashMap::new(),
+            fanout: Fanout::default(),
+            open: OpenPieces::default(),
+            deeds,
+            news,
+            stale: false,
+            row,
+            spec,
+            context,
+        };
+        actor.replay().await?;
+        Ok(actor)
+    }
+
+    async fn replay(&mut self) -> Result<(), StoreError> {
+        self.machine = Machine::new(self.id, self.context.limits(&self.spec));
+        self.head = Seq(0);
+        self.prompts.clear();
+        loop {
+            let rows = self.context.store.rows(self.id, self.head, REPLAY_PAGE).await?;
+            let whole = rows.len() == REPLAY_PAGE as usize;
+            for row in rows {
+                self.machine.apply(&row.entry);
+                self.note(row.seq, row.at, &row.entry);
+            }
+            if !whole {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What the actor itself keeps of a row.
+    fn note(&mut self, seq: Seq, at: Timestamp, entry: &Entry) {
+        self.head = seq;
+        self.active_at = at;
+        match entry {
+            Entry::PromptAccepted(prompt) => {
+                if self.row.title.is_empty() {
+                    self.row.title = crate::store::title_of(&prompt.text);
+                }
+                self.prompts.insert(prompt.prompt, seq);
+            }
+            Entry::Renamed { name, .. } => self.row.name = Some(name.clone()),
+            Entry::Archived { .. } => self.row.archived = true,
+            Entry::ReplyReceived(_) | Entry::RequestSent { .. } | Entry::RequestFailed { .. } => self.open.end_reply(),
+            Entry::TurnEnded { .. } => {
+                self.open.end_reply();
+                self.open.end_output();
+            }
+            Entry::CallFinished(_) => self.open.end_output(),
+            Entry::Created(_)
+            | Entry::PromptWithdrawn { .. }
+            | Entry::TurnStarted { .. }
+            | Entry::Nudged { .. }
+            | Entry::ApprovalAsked { .. }
+            | Entry::ApprovalClosed { .. }
+            | Entry::CallStarted { .. }
+            | Entry::InterruptRequested { .. }
+            | Entry::Notice { .. } => {}
+        }
+    }
+
+    /// Serves the session until `stop`. Running commands go on in the shim.
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>, stop: CancellationToken) {
+        self.deeds.find_shell();
+        self.take(Input::Resumed).await;
+        loop {
+            let deadline = self.machine.deadline();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                command = inbox.recv() => match command {
+                    Some(command) => self.command(command).await,
+                    None => break,
+                },
+                Some(news) = self.news.recv() => self.hear(news).await,
+                () = sleep_until(deadline), if deadline.is_some() => self.take(Input::TimerFired).await,
+            }
+        }
+        self.deeds.stop();
+    }
+
+    async fn command(&mut self, command: Command) {
+        if self.stale {
+            self.recover().await;
+        }
+        // A receiver that went away needs no answer: each `send` below may fail freely.
+        match command {
+            Command::Prompt { prompt, reply } => {
+                let _ = reply.send(self.prompt(prompt).await);
+            }
+            Command::Withdraw { prompt, by, reply } => {
+                let waiting = self.machine.queued().any(|queued| queued == prompt);
+                let result = if waiting {
+                    self.take(Input::PromptWithdrawn { prompt, by }).await;
+                    self.stored(())
+                } else {
+                    Err(conflict("the prompt is not in the queue", "its turn has begun; `agentctl interrupt` ends it"))
+                };
+                let _ = reply.send(result);
+            }
+            Command::Interrupt { by, reply } => {
+                let result = if self.machine.turn().is_some() {
+                    self.take(Input::InterruptAsked { by }).await;
+                    self.stored(())
+                } else {
+                    Err(conflict("nothing runs in this session", ""))
+                };
+                let _ = reply.send(result);
+            }
+            Command::Answer { approval, digest, verdict, by, reply } => {
+                let _ = reply.send(self.answer(approval, digest.as_deref(), verdict, by).await);
+            }
+            Command::KnowsApproval { approval, reply } => {
+                let asking = self.machine.asking().is_some_and(|asked| asked.id == approval);
+                let _ = reply.send(Ok(asking || self.machine.answer_of(approval).is_some()));
+            }
+            Command::Attach { client, reply } => {
+                let result = self.stored(()).map(|()| {
+                    let (id, queue) = self.fanout.add(client);
+                    self.fanout.live_to(id, self.open.snapshot(self.id));
+                    Subscription { id, info: self.info(), head: self.head, queue }
+                });
+                let _ = reply.send(result);
+            }
+            Command::Detach { id } => self.fanout.remove(id),
+            Command::Info { reply } => {
+                let _ = reply.send(Ok(self.info()));
+            }
+            Command::Rename { name, by, reply } => {
+                self.take(Input::RenameAsked { name, by }).await;
+                let _ = reply.send(self.stored(()));
+            }
+            Command::Archive { by, reply } => {
+                if self.machine.turn().is_some() {
+                    self.take(Input::InterruptAsked { by: by.clone() }).await;
+                }
+                self.take(Input::ArchiveAsked { by }).await;
+                let result = self.stored(());
+                if result.is_ok() {
+                    self.deeds.end_shell().await;
+                }
+                let _ = reply.send(result);
+            }
+            Command::EndShell { reply } => {
+                self.deeds.end_shell().await;
+                let _ = reply.send(Ok(()));
+            }
+        }
+    }
+
+    async fn prompt(&mut self, prompt: Prompt) -> Result<Accepted, WireError> {
+        let id = prompt.prompt;
+        if !self.prompts.contains_key(&id) {
+            if self.row.archived {
+                return Err(conflict("the session is archived", "start a new one with `agentctl ask --new`"));
+            }
+            self.take(Input::PromptSubmitted(prompt)).await;
+            self.stored(())?;
+        }
+        let seq = self.prompts.get(&id).copied().unwrap_or(self.head);
+        Ok(Accepted { session: self.id, prompt: id, seq })
+    }
+
+    async fn answer(
+        &mut self,
+        approval: ApprovalId,
+        digest: Option<&str>,
+        verdict: Verdict,
+        by: Decider,
+    ) -> Result<Answered, WireError> {
+        if let Some(closed) = self.machine.answer_of(approval) {
+            let (verdict, by) = (closed.verdict.clone(), closed.by.clone());
+            return Ok(Answered { approval, verdict, by, yours: false });
+        }
+        let Some(asked) = self.machine.asking().filter(|asked| asked.id == approval) else {
+            return Err(WireError {
+                code: ErrorCode::NotFound,
+                message: format!("no open approval {}", approval.short()),
+                hint: "`agentctl approvals` lists the open ones".into(),
+            });
+        };
+        if digest.is_some_and(|digest| digest != asked.digest) {
+            return Err(conflict("the answer is for something else than what is asked", "look at it again"));
+        }
+        if matches!(verdict, Verdict::Always {}) {
+            return Err(conflict(
+                "this call has no rule that could be written for it",
+                "answer once or for the session",
+            ));
+        }
+        self.take(Input::ApprovalAnswered { approval, verdict: verdict.clone(), by: by.clone() }).await;
+        self.stored(Answered { approval, verdict, by, yours: true })
+    }
+
+    /// The value, unless the disk failed meanwhile.
+    fn stored<T>(&self, value: T) -> Result<T, WireError> {
+        if self.stale { Err(storage_error(&StoreError::Full)) } else { Ok(value) }
+    }
+
+    async fn hear(&mut self, news: News) {
+        if self.stale {
+            // Nothing can be recorded: results stay with the shim, replies are asked for again.
+            return;
+        }
+        match news {
+            News::Progress { request, progress } => {
+                for live in self.open.progress(self.id, request, progress) {
+                    self.fanout.live(&Arc::new(live));
+                }
+            }
+            News::Output { call, chunk } => {
+                if let Some(live) = self.open.output(self.id, call, &chunk) {
+                    self.fanout.live(&Arc::new(live));
+                }
+            }
+            News::ShellUp { shell, launched } => {
+                let instance = shell.instance();
+                self.deeds.shell_up(shell);
+                self.take(Input::ShellReady { instance }).await;
+                if launched && self.head > Seq(1) && self.deeds.had_shell() {
+                    let text =
+                        "A new shell was started; variables, functions and background jobs of the old one are gone.";
+                    self.take(Input::Noticed { text: text.to_owned() }).await;
+                }
+            }
+            News::ShellAbsent => self.deeds.shell_absent(),
+            News::ShellFailed { error } => self.deeds.shell_failed(error),
+            News::ShellLost { instance } => {
+                if self.deeds.shell_lost(instance) {
+                    let text =
+                        "The session's shell process died; its commands were ended. The next call gets a new shell.";
+                    self.take(Input::Noticed { text: text.to_owned() }).await;
+                }
+            }
+            News::Happened(input) => self.take(*input).await,
+        }
+    }
+
+    /// One step: record, publish, do.
+    async fn take(&mut self, input: Input) {
+        if self.stale {
+            return;
+        }
+        let now = Timestamp::now();
+        let step = self.machine.step(now, &mut Uuid::now_v7, input);
+        if let Err(error) = self.carry_out(now, step).await {
+            self.storage_failed(&error);
+        }
+    }
+
+    async fn carry_out(&mut self, now: Timestamp, step: Step) -> Result<(), StoreError> {
+        let (late, early): (Vec<Effect>, Vec<Effect>) = step.effects.into_iter().partition(Effect::waits_for_disk);
+        if !step.entries.is_empty() {
+            let mut seq = self.head;
+            let rows: Vec<NewRow> = step
+                .entries
+                .into_iter()
+                .map(|entry| {
+                    seq = seq.next();
+                    NewRow { seq, at: now, entry: Arc::new(entry) }
+                })
+                .collect();
+            let done = self.context.store.append(self.id, rows.clone()).await?;
+            self.perform(early);
+            done.await.map_err(|_| StoreError::Closed)??;
+            for row in rows {
+                let entry = Arc::unwrap_or_clone(row.entry);
+                self.note(row.seq, row.at, &entry);
+                self.fanout.row(&Arc::new(LogRow { seq: row.seq, at: row.at, entry }));
+            }
+        } else {
+            self.perform(early);
+        }
+        self.perform(late);
+        Ok(())
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.deeds.perform(effect, &self.machine);
+        }
+    }
+
+    /// The disk failed: what is in memory may be ahead of the log. Stop everything that could act on it; commands go on
+    /// in the shim, which keeps their results.
+    fn storage_failed(&mut self, error: &StoreError) {
+        tracing::error!(session = %self.id, %error, "the session log cannot be written; the session is parked");
+        self.stale = true;
+        self.deeds.drop_tasks();
+        self.open = OpenPieces::default();
+    }
+
+    /// Reads the log again and goes on, if the disk lets us.
+    async fn recover(&mut self) {
+        if self.replay().await.is_err() {
+            return;
+        }
+        self.stale = false;
+        self.deeds.find_shell();
+        self.take(Input::Noticed { text: "The session log could not be written for a while; going on.".into() }).await;
+        self.take(Input::Resumed).await;
+    }
+
+    fn info(&self) -> SessionInfo {
+        SessionInfo {
+            id: self.id,
+            name: self.row.name.clone(),
+            cwd: self.row.cwd.clone(),
+            model: self.spec.model.clone(),
+            provider: self.spec.provider().to_owned(),
+            state: state_of(&self.machine),
+            created_at: self.row.created_at,
+            active_at: self.active_at,
+            head: self.head,
+            queued: self.machine.queued().collect(),
+            approvals: self.machine.asking().cloned().into_iter().collect(),
+            title: self.row.title.clone(),
+            clients: self.fanout.clients(),
+            archived: self.row.archived,
+            shim_pid: self.deeds.shim_pid(),
+        }
+    }
+}
+
+/// What a machine is doing, in the wire's words.
+fn state_of(machine: &Machine) -> SessionState {
+    match machine.phase() {
+        Phase::Idle => SessionState::Idle,
+        Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _)
+            if turn.stopping =>
+        {
+            SessionState::Stopping
+        }
+        Phase::Ready(_) | Phase::Requesting(..) => SessionState::Thinking,
+        Phase::Backoff(..) => SessionState::Waiting,
+        Phase::Calling(..) if machine.asking().is_some() => SessionState::Asking,
+        Phase::Calling(..) => SessionState::Running,
+    }
+}
+
+fn conflict(message: &str, hint: &str) -> WireError {
+    WireError { code: ErrorCode::Conflict, message: message.into(), hint: hint.into() }
+}
+
+async fn sleep_until(deadline: Option<Timestamp>) {
+    if let Some(deadline) = deadline {
+        let left = deadline.0.saturating_sub(Timestamp::now().0);
+        tokio::time::sleep(std::time::Duration::from_millis(left)).await;
+    }
+}

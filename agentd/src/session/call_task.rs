@@ -1,0 +1,149 @@
+//! The task of one tool call: assess it, or run it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proto::ids::CallId;
+use proto::json::JsonText;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::Context;
+use super::deeds::OUTPUT_QUEUE_MAX;
+use super::machine::{Assessment, Input, Runnable};
+use super::news::News;
+use super::ruling;
+use crate::shell::{Shell, ShellError, recover};
+use crate::store::entry::Expect;
+use crate::tools::call::{self, Ended, Parsed, RunSpec};
+use crate::tools::{ToolResult, output};
+
+/// A call for the shell.
+#[derive(Clone, Debug)]
+pub(super) struct CallJob {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// Its input.
+    pub input: JsonText,
+    /// Run it; else only find out what it would do.
+    pub run: Option<RunOrder>,
+}
+
+/// A call that may run.
+#[derive(Clone, Debug)]
+pub(super) struct RunOrder {
+    /// The shim that the log says runs it.
+    pub shim: Option<Uuid>,
+    /// What must hold at the run.
+    pub expect: Expect,
+    /// Whether it may have been started before, by an earlier daemon.
+    pub again: bool,
+}
+
+/// Does the job and tells the session.
+pub(super) async fn run(
+    job: CallJob,
+    shell: Shell,
+    context: Arc<Context>,
+    workspace: PathBuf,
+    state_dir: PathBuf,
+    news: mpsc::Sender<News>,
+) {
+    let input = match &job.run {
+        None => assess(&job, &shell, &workspace).await,
+        Some(order) => execute(&job, order, &shell, &context, &state_dir, &news).await,
+    };
+    let _ = news.send(News::Happened(Box::new(input))).await;
+}
+
+async fn assess(job: &CallJob, shell: &Shell, workspace: &Path) -> Input {
+    let found = match call::parse(&job.tool, &job.input) {
+        Ok(parsed) => match call::prospect(job.call, &parsed, shell).await {
+            Ok(prospect) => Assessment::Runnable(Runnable {
+                ruling: ruling::rule(&parsed, workspace),
+                subject: prospect.subject,
+                digest: prospect.digest,
+                expect: prospect.expect,
+                repeatable: prospect.repeatable,
+            }),
+            Err(result) => Assessment::Settled(result),
+        },
+        Err(result) => Assessment::Settled(result),
+    };
+    Input::CallAssessed { call: job.call, assessment: Box::new(found) }
+}
+
+async fn execute(
+    job: &CallJob,
+    order: &RunOrder,
+    shell: &Shell,
+    context: &Context,
+    state_dir: &Path,
+    news: &mpsc::Sender<News>,
+) -> Input {
+    let lost = |captured: String| ended(job.call, call::unknown(&captured), 0);
+    if order.shim.is_some_and(|shim| shim != shell.instance()) {
+        return lost(captured(job.call, state_dir).await);
+    }
+    let parsed = match call::parse(&job.tool, &job.input) {
+        Ok(parsed) => parsed,
+        Err(result) => return ended(job.call, result, 0),
+    };
+    let spec = RunSpec {
+        call: job.call,
+        expect: order.expect.clone(),
+        again: order.again,
+        deadline: context.config().shell.deadline.get(),
+    };
+    match run_with_output(&spec, &parsed, shell, news).await {
+        Ok(Ended { result, duration }) => {
+            ended(job.call, result, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+        }
+        Err(error) if error.is_lost() => lost(captured(job.call, state_dir).await),
+        Err(error) => ended(job.call, call::shell_failure(&error), 0),
+    }
+}
+
+/// Runs the call while its output goes to the session as it comes.
+async fn run_with_output(
+    spec: &RunSpec,
+    parsed: &Parsed,
+    shell: &Shell,
+    news: &mpsc::Sender<News>,
+) -> Result<Ended, ShellError> {
+    let (sender, mut output) = mpsc::channel(OUTPUT_QUEUE_MAX);
+    let run = call::run(spec, parsed, shell, sender);
+    tokio::pin!(run);
+    let result = loop {
+        tokio::select! {
+            Some(chunk) = output.recv() => {
+                let _ = news.send(News::Output { call: spec.call, chunk }).await;
+            }
+            result = &mut run => break result,
+        }
+    };
+    while let Ok(chunk) = output.try_recv() {
+        let _ = news.send(News::Output { call: spec.call, chunk }).await;
+    }
+    result
+}
+
+async fn captured(call: CallId, state_dir: &Path) -> String {
+    let bytes = recover::remains(call, state_dir).await;
+    output::clean(&bytes)
+}
+
+fn ended(call: CallId, result: ToolResult, duration_ms: u64) -> Input {
+    Input::CallEnded { call, result: Box::new(result), duration_ms }
+}
+
+/// What the machine hears of a call whose shell cannot be started.
+pub(super) fn no_shell(job: &CallJob, error: &str) -> Input {
+    let result = crate::tools::failure(&format!("Not run: the session's shell cannot be started ({error})."));
+    match &job.run {
+        Some(_) => ended(job.call, result, 0),
+        None => Input::CallAssessed { call: job.call, assessment: Box::new(Assessment::Settled(result)) },
+    }
+}

@@ -1,0 +1,82 @@
+//! The task that brings a session its shell: the one an earlier daemon left, else a new one.
+
+use std::path::PathBuf;
+
+use proto::ids::SessionId;
+use proto::secret::EnvVars;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+use super::Context;
+use super::news::News;
+use crate::shell::{LaunchSpec, Shell, ShellLimits};
+
+/// What is wanted.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// The session.
+    pub session: SessionId,
+    /// Its workspace.
+    pub cwd: PathBuf,
+    /// Its client's environment, if this daemon was given it.
+    pub env: Option<EnvVars>,
+    /// Start one when none is found.
+    pub launch: bool,
+}
+
+/// Finds or starts the shell and tells the session.
+pub(super) async fn run(order: Order, context: Arc<Context>, news: mpsc::Sender<News>) {
+    let limits = limits(&context);
+    let state_dir = context.paths.session(order.session);
+    let found = Shell::find(order.session, &context.paths.shims(), &state_dir, limits.clone()).await;
+    let answer = match found {
+        Ok(Some(shell)) => News::ShellUp { shell, launched: false },
+        Ok(None) | Err(_) if !order.launch => News::ShellAbsent,
+        Ok(None) => launch(order, &context, state_dir, limits).await,
+        Err(error) => {
+            tracing::warn!(session = %order.session, %error, "the earlier shell cannot be reached; starting another");
+            launch(order, &context, state_dir, limits).await
+        }
+    };
+    let _ = news.send(answer).await;
+}
+
+async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: ShellLimits) -> News {
+    // Without the client's environment (another daemon was given it) the daemon's own is the best guess.
+    let env = order.env.unwrap_or_else(|| EnvVars(std::env::vars().collect()));
+    let spec = LaunchSpec {
+        session: order.session,
+        cwd: order.cwd,
+        env,
+        runtime_dir: context.paths.shims(),
+        state_dir,
+        program: context.program.clone(),
+        limits,
+        secret_names: context.config().shell.secret_names.clone(),
+    };
+    match Shell::launch(spec).await {
+        Ok(shell) => News::ShellUp { shell, launched: true },
+        Err(error) => {
+            tracing::warn!(session = %order.session, %error, "no shell");
+            News::ShellFailed { error: error.to_string() }
+        }
+    }
+}
+
+/// Ends a shell that this daemon has not connected to.
+pub(super) async fn end_leftover(session: SessionId, context: &Context) {
+    let state_dir = context.paths.session(session);
+    if let Ok(Some(shell)) = Shell::find(session, &context.paths.shims(), &state_dir, limits(context)).await {
+        shell.shutdown().await;
+    }
+}
+
+fn limits(context: &Context) -> ShellLimits {
+    let config = context.config();
+    ShellLimits {
+        deadline: config.shell.deadline.get(),
+        spool_bytes: config.shell.spool.0,
+        output_chars: config.shell.output_chars,
+        ..ShellLimits::default()
+    }
+}
