@@ -127,7 +127,7 @@ impl Machine {
     /// The user's configuration file.
     #[must_use]
     pub fn config_file(&self) -> PathBuf {
-        self.root().join("config/agentd/config.toml")
+        self.root().join("config/agentd/agentd.toml")
     }
 
     /// Writes the user's configuration file.

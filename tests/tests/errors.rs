@@ -19,23 +19,34 @@ use proto::ids::PromptId;
 use proto::request::{ApproveMode, Request, SendPrompt};
 use proto::response::ErrorCode;
 
-/// Checks the form of a failure: the code, and one line on standard error that says what and what next.
+/// Checks the form of a failure that is all there is on standard error: the code, and one sentence that says what failed
+/// and what to do.
 #[track_caller]
 fn one_sentence(output: &Output, code: i32, words: &[&str]) {
+    last_sentence(output, code, words);
+    assert_eq!(lines(output).len(), 1, "one sentence: {}", output.stderr);
+}
+
+/// As [`one_sentence`], for a verb that told its progress before.
+#[track_caller]
+fn last_sentence(output: &Output, code: i32, words: &[&str]) {
     assert_eq!(output.code(), code, "{output:?}");
-    let lines: Vec<&str> = output.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-    assert_eq!(lines.len(), 1, "one sentence: {}", output.stderr);
+    let last = lines(output).pop().unwrap_or_default();
     for word in words {
-        assert!(lines[0].contains(word), "{word:?} is missing in: {}", lines[0]);
+        assert!(last.contains(word), "{word:?} is missing in: {last}");
     }
-    assert!(!lines[0].contains("panicked") && !lines[0].ends_with('.'), "{}", lines[0]);
+    assert!(!output.stderr.contains("panicked") && !last.ends_with('.'), "{}", output.stderr);
+}
+
+fn lines(output: &Output) -> Vec<&str> {
+    output.stderr.lines().filter(|line| !line.trim().is_empty()).collect()
 }
 
 #[test]
 fn a_missing_key() {
     let machine = Machine::new();
     let output = machine.ctl(&["ask", "hello"]).run();
-    one_sentence(&output, code::MODEL, &["ANTHROPIC_API_KEY"]);
+    last_sentence(&output, code::MODEL, &["ANTHROPIC_API_KEY"]);
 }
 
 #[test]
@@ -43,7 +54,7 @@ fn a_wrong_key() {
     let server = ModelServer::start_with_key("right");
     let machine = Machine::with_model(&server.url());
     let output = machine.ctl(&["ask", "hello"]).run();
-    one_sentence(&output, code::MODEL, &["key"]);
+    last_sentence(&output, code::MODEL, &["key"]);
     assert!(!output.stderr.contains("sk-test-key"));
     assert_eq!(server.refused().len(), 1, "a wrong key is not tried again and again");
 }
@@ -54,12 +65,9 @@ fn an_unreachable_server() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}");
     let mut machine = Machine::with_model(&url);
-    machine.configure("model.retry_base", "10ms");
-    machine.configure("model.retries", "2");
+    machine.configure("turn.tries_max", "2");
     let output = machine.ctl(&["ask", "hello"]).run();
-    assert_eq!(output.code(), code::MODEL, "{output:?}");
-    let last = output.stderr.lines().last().unwrap_or_default();
-    assert!(last.contains(&url), "{}", output.stderr);
+    last_sentence(&output, code::MODEL, &[&url]);
 }
 
 #[test]
@@ -151,7 +159,7 @@ fn another_user_is_refused_by_the_daemon_whatever_the_file_modes() {
 fn a_configuration_that_does_not_parse() {
     let machine = Machine::new();
     for (text, words) in [
-        ("shell = [\n", "config.toml"),
+        ("shell = [\n", "agentd.toml"),
         ("[shell]\ndeadlin = \"2s\"\n", "deadlin"),
         ("[shell]\ndeadline = \"soon\"\n", "deadline"),
     ] {
@@ -170,7 +178,7 @@ fn a_configuration_that_cannot_be_read() {
     let machine = Machine::new();
     fs::create_dir_all(machine.config_file()).unwrap();
     let output = machine.ctl(&["status"]).run();
-    one_sentence(&output, code::DAEMON, &["config.toml"]);
+    one_sentence(&output, code::DAEMON, &["agentd.toml"]);
     fs::remove_dir(machine.config_file()).unwrap();
 }
 
@@ -255,5 +263,5 @@ fn a_failed_turn_is_one_sentence_too() {
     let scene = Scene::new();
     scene.server.script(Reply::error(400, "invalid_request_error", "prompt is too long"));
     let output = scene.machine.ctl(&["ask", "--new", "too long"]).run();
-    one_sentence(&output, code::MODEL, &["prompt is too long"]);
+    last_sentence(&output, code::MODEL, &["prompt is too long"]);
 }

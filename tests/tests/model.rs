@@ -11,9 +11,6 @@ use proto::request::ApproveMode;
 use proto::response::ServerFrame;
 use serde_json::json;
 
-/// Retries come at once in these claims; the real waits are the model client's own.
-const FAST: [(&str, &str); 1] = [("model.retry_base", "10ms")];
-
 fn failed(scene: &mut Scene, prompt: &str) -> Problem {
     match scene.turn(prompt).outcome {
         TurnOutcome::Failed { problem } => problem,
@@ -163,7 +160,7 @@ fn a_full_context_window_is_told() {
 
 #[test]
 fn an_overloaded_server_is_tried_again() {
-    let mut scene = Scene::with(&FAST);
+    let mut scene = Scene::new();
     scene.server.script(Reply::error(529, "overloaded_error", "Overloaded"));
     scene.server.script(Reply::error(429, "rate_limit_error", "Slow down").header("retry-after-ms", "20"));
     scene.server.script(Reply::http(502, "text/html", "<html>bad gateway</html>"));
@@ -177,7 +174,7 @@ fn an_overloaded_server_is_tried_again() {
 
 #[test]
 fn a_stream_cut_in_the_middle_is_asked_for_again_without_doubled_text() {
-    let mut scene = Scene::with(&FAST);
+    let mut scene = Scene::new();
     let text = "a sentence that takes several pieces to arrive";
     scene.server.script(Reply::text(text).cut_after_events(5));
     scene.server.script(Reply::text(text).cut_after_bytes(700));
@@ -205,7 +202,7 @@ fn a_stream_cut_in_the_middle_is_asked_for_again_without_doubled_text() {
 
 #[test]
 fn a_call_in_a_stream_that_breaks_is_not_run_until_the_reply_is_whole() {
-    let mut scene = Scene::with(&FAST);
+    let mut scene = Scene::new();
     scene.server.script(Reply::bash("echo ran >> count").then_error("api_error", "Internal server error"));
     scene.server.script(Reply::bash("echo ran >> count"));
     scene.server.script(Reply::text("once"));
@@ -215,7 +212,7 @@ fn a_call_in_a_stream_that_breaks_is_not_run_until_the_reply_is_whole() {
 
 #[test]
 fn a_request_that_the_server_will_never_accept_fails_at_once() {
-    let mut scene = Scene::with(&FAST);
+    let mut scene = Scene::new();
     for (status, kind) in [
         (400, "invalid_request_error"),
         (402, "billing_error"),

@@ -214,6 +214,11 @@ fn two_sessions_run_beside_each_other() {
 #[test]
 fn the_demo_works_without_a_key_and_without_a_network() {
     let machine = Machine::new();
+    let files = harness::binaries::repository().join("agentd/src/model/demo");
+    for entry in fs::read_dir(files).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), machine.work().join(entry.file_name())).unwrap();
+    }
     let daemon = Daemon::start(&machine);
     let mut client = daemon.client(&machine);
     let request = CreateSession {
