@@ -24,8 +24,8 @@ use crate::daemon::Daemon;
 use crate::processes::{self, Process};
 use crate::{binaries, wait};
 
-/// The variable that marks every process of a test.
-const MARK: &str = "AGENTD_TEST_MARK";
+/// The variable that marks every process of a test. Not one of `AGENTD_…`, which are the product's own.
+const MARK: &str = "HARNESS_MARK";
 
 /// How long the shells of a test may take to end once they were told to: longer than the kill ladder of a shim.
 const END_PATIENCE: Duration = Duration::from_secs(15);

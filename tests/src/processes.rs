@@ -92,7 +92,7 @@ mod tests {
         let mark = format!("mark-{}", uuid::Uuid::new_v4());
         let mut child = Command::new("sleep")
             .arg("8699001")
-            .env("AGENTD_TEST_MARK", &mark)
+            .env("HARNESS_MARK", &mark)
             .stdout(Stdio::null())
             .spawn()
             .expect("sleep starts");

@@ -189,8 +189,7 @@ fn an_interrupt_while_the_reply_streams_drops_the_connection() {
     scene.server.script(Reply::text("a long story that never ends").hold_after_events(5, &gate));
     scene.prompt("tell", ApproveMode::All);
     scene.client.until("a piece", |frame| matches!(frame, ServerFrame::Live(_)).then_some(()));
-    let output = scene.machine.ctl(&["interrupt", &scene.session.to_string()]).run().expect(code::DONE);
-    assert!(output.stderr.is_empty(), "{output:?}");
+    let _ = scene.machine.ctl(&["interrupt", &scene.session.to_string()]).run().expect(code::DONE);
     scene.server.wait_for_hang_up(1);
     assert_eq!(scene.client.until_turn_ended().outcome, TurnOutcome::Interrupted {});
     scene.server.script(Reply::text("short"));
