@@ -26,6 +26,7 @@ use crate::session::Context;
 use crate::session::registry::Registry;
 use crate::signals::{Asked, Listener};
 use crate::store::{Store, StoreError};
+use crate::systemd;
 
 /// Why the daemon does not serve.
 #[derive(Debug, Error)]
@@ -106,7 +107,7 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     for folder in [&paths.runtime, &paths.state, &paths.shims(), &paths.state.join("sessions")] {
         listener::private_folder(folder)?;
     }
-    let activated = listenfd::ListenFd::from_env().take_unix_listener(0)?;
+    let activated = systemd::socket()?;
     let (listener, guard) = listener::listen(&paths.socket, activated)?.split();
     let store = Store::open(&paths.database())?;
     let mut signals = Listener::new()?;
@@ -122,6 +123,7 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     let (tell, config_state) = watch::channel(state);
     let server = Arc::new(Server::new(registry, config_state, stop.clone()));
     ready.say("READY");
+    systemd::ready();
     tracing::info!(pid = std::process::id(), socket = %paths.socket.display(), "serving");
     let serving = server.serve(listener);
     tokio::pin!(serving);
@@ -129,7 +131,10 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
         tokio::select! {
             () = &mut serving => break,
             asked = signals.next() => match asked {
-                Asked::Stop => stop.cancel(),
+                Asked::Stop => {
+                    systemd::stopping();
+                    stop.cancel();
+                }
                 Asked::Reload => reload(cli, &context, &tell),
             },
         }
@@ -153,6 +158,7 @@ fn reload(cli: &Cli, context: &Context, tell: &watch::Sender<ConfigState>) {
             let files = loaded.files.iter().map(|path| path.display().to_string()).collect();
             tell.send_replace(ConfigState { files, warnings: loaded.warnings });
             tracing::info!("configuration read again");
+            systemd::status("configuration read again");
         }
         Err(error) => {
             tracing::error!(%error, "the configuration cannot be read; the old one stays");

@@ -21,4 +21,5 @@ pub mod session;
 pub mod shell;
 pub mod signals;
 pub mod store;
+pub mod systemd;
 pub mod tools;

@@ -65,9 +65,9 @@ impl fmt::Display for Span {
         let ms = self.ms();
         match ms {
             0 => f.write_str("0s"),
-            _ if ms % 3_600_000 == 0 => write!(f, "{}h", ms / 3_600_000),
-            _ if ms % 60_000 == 0 => write!(f, "{}m", ms / 60_000),
-            _ if ms % 1_000 == 0 => write!(f, "{}s", ms / 1_000),
+            _ if ms.is_multiple_of(3_600_000) => write!(f, "{}h", ms / 3_600_000),
+            _ if ms.is_multiple_of(60_000) => write!(f, "{}m", ms / 60_000),
+            _ if ms.is_multiple_of(1_000) => write!(f, "{}s", ms / 1_000),
             _ => write!(f, "{ms}ms"),
         }
     }
@@ -111,9 +111,9 @@ impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0 => f.write_str("0"),
-            n if n % (1 << 30) == 0 => write!(f, "{}GiB", n >> 30),
-            n if n % (1 << 20) == 0 => write!(f, "{}MiB", n >> 20),
-            n if n % (1 << 10) == 0 => write!(f, "{}KiB", n >> 10),
+            n if n.is_multiple_of(1 << 30) => write!(f, "{}GiB", n >> 30),
+            n if n.is_multiple_of(1 << 20) => write!(f, "{}MiB", n >> 20),
+            n if n.is_multiple_of(1 << 10) => write!(f, "{}KiB", n >> 10),
             n => write!(f, "{n}"),
         }
     }

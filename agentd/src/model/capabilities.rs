@@ -16,8 +16,8 @@ pub(super) enum Thinking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Capabilities {
     pub(super) thinking: Thinking,
-    /// The highest effort it takes, if it takes any.
-    pub(super) effort: Option<Effort>,
+    /// The efforts it takes, rising.
+    pub(super) efforts: &'static [Effort],
     /// System messages in the middle of the conversation.
     pub(super) system_messages: bool,
 }
@@ -51,19 +51,36 @@ impl Effort {
     }
 }
 
-const NEWEST: Capabilities =
-    Capabilities { thinking: Thinking::Adaptive, effort: Some(Effort::Max), system_messages: true };
+impl Capabilities {
+    /// What comes closest to the effort asked for without going beyond it; `None` on models that take none.
+    pub(super) fn effort(&self, asked: Effort) -> Option<Effort> {
+        self.efforts.iter().copied().rfind(|effort| *effort <= asked)
+    }
+}
+
+const NEWEST: Capabilities = Capabilities {
+    thinking: Thinking::Adaptive,
+    efforts: &[Effort::Low, Effort::Medium, Effort::High, Effort::XHigh, Effort::Max],
+    system_messages: true,
+};
+
+/// The 4.6 generation: all efforts but the second highest.
+const OF_4_6: Capabilities = Capabilities {
+    efforts: &[Effort::Low, Effort::Medium, Effort::High, Effort::Max],
+    system_messages: false,
+    ..NEWEST
+};
+
+/// The 4.5 generation.
+const OF_4_5: Capabilities = Capabilities { thinking: Thinking::Budget, efforts: &[], system_messages: false };
 
 /// Beginnings of model ids, so that dated forms match too; the first that fits counts.
 const TABLE: [(&str, Capabilities); 8] = [
-    ("claude-haiku-4-5", Capabilities { thinking: Thinking::Budget, effort: None, system_messages: false }),
-    ("claude-sonnet-4-5", Capabilities { thinking: Thinking::Budget, effort: None, system_messages: false }),
-    (
-        "claude-opus-4-5",
-        Capabilities { thinking: Thinking::Budget, effort: Some(Effort::High), system_messages: false },
-    ),
-    ("claude-opus-4-6", Capabilities { system_messages: false, ..NEWEST }),
-    ("claude-sonnet-4-6", Capabilities { system_messages: false, ..NEWEST }),
+    ("claude-haiku-4-5", OF_4_5),
+    ("claude-sonnet-4-5", OF_4_5),
+    ("claude-opus-4-5", Capabilities { efforts: &[Effort::Low, Effort::Medium, Effort::High], ..OF_4_5 }),
+    ("claude-opus-4-6", OF_4_6),
+    ("claude-sonnet-4-6", OF_4_6),
     ("claude-opus-4-7", Capabilities { system_messages: false, ..NEWEST }),
     ("claude-sonnet-5-5", NEWEST),
     ("claude-sonnet-5", Capabilities { system_messages: false, ..NEWEST }),
@@ -86,6 +103,15 @@ mod tests {
         for model in ["claude-fable-5-2", "claude-opus-5-5", "claude-sonnet-4-6", "claude-opus-4-8", "claude-next-9"] {
             assert_eq!(of(model).thinking, Thinking::Adaptive, "{model}");
         }
+    }
+
+    #[test]
+    fn an_effort_that_a_model_does_not_take_becomes_the_next_lower_one() {
+        assert_eq!(of("claude-opus-4-6").effort(Effort::XHigh), Some(Effort::High));
+        assert_eq!(of("claude-opus-4-6").effort(Effort::Max), Some(Effort::Max));
+        assert_eq!(of("claude-opus-4-5").effort(Effort::Max), Some(Effort::High));
+        assert_eq!(of("claude-haiku-4-5").effort(Effort::Low), None);
+        assert_eq!(of("claude-opus-5-5").effort(Effort::XHigh), Some(Effort::XHigh));
     }
 
     #[test]

@@ -158,7 +158,7 @@ impl ErrorKind {
                 "Start a new session if it happens again; the server's text says what it did not like"
             }
             Self::PromptTooLong => "Compact the conversation or start a new session",
-            Self::SignatureInvalid => "Send the prompt again; it goes out without the thinking",
+            Self::SignatureInvalid => "Start a new session if it happens again without the thinking",
             Self::TooLarge => "Start a new session, or leave large files and images out",
             Self::RateLimited | Self::Overloaded => "Wait: the request is sent again by itself",
             Self::SpendLimit => "Raise the limit in the account's settings, then send the prompt again",
@@ -219,3 +219,6 @@ impl fmt::Display for ModelError {
 }
 
 impl std::error::Error for ModelError {}
+
+#[cfg(test)]
+mod tests;

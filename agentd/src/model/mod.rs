@@ -1,7 +1,10 @@
 //! The model, in our own words: what a session sends and what comes back, whatever provider is behind it.
 //!
 //! [`anthropic`] is the Messages API over HTTP (also its compatible servers), [`scripted`] plays a scenario file through
-//! the same face. Neither knows of sessions, tools or the store.
+//! the same face. Neither knows of sessions, tools or the store, and neither retries: [`retry`] says when to.
+//!
+//! The way of a request: [`wire`] writes it as [`capabilities`] says; the answer's bytes become events in [`sse`] and
+//! [`stream`], and a [`Reply`] in [`assemble`]; an answer that is no reply becomes a [`ModelError`] in [`failure`].
 
 pub mod anthropic;
 mod assemble;
@@ -59,6 +62,27 @@ impl Provider {
             Self::Scripted(player) => player.send(conversation, progress).await,
         }
     }
+
+    /// The dialect that tools must be defined in, see [`wire::tool_definitions`].
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        match self {
+            Self::Anthropic(client) => client.profile(),
+            Self::Scripted(_) => Profile::Anthropic,
+        }
+    }
+
+    /// `anthropic`, `compat` or `scripted`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Anthropic(client) => match client.profile() {
+                Profile::Anthropic => "anthropic",
+                Profile::Compat => "compat",
+            },
+            Self::Scripted(_) => "scripted",
+        }
+    }
 }
 
 /// One request: the whole conversation so far.
@@ -74,6 +98,15 @@ pub struct Conversation {
     pub tools: Vec<JsonText>,
     /// The history, oldest first. Append-only.
     pub messages: Vec<Message>,
+}
+
+impl Conversation {
+    /// Leaves all thinking out: the way on, once, after [`ErrorKind::SignatureInvalid`]. What is stored keeps it.
+    pub fn strip_thinking(&mut self) {
+        for message in &mut self.messages {
+            message.content.retain(|block| !wire::is_thinking(block));
+        }
+    }
 }
 
 /// One message of the history.
@@ -182,6 +215,24 @@ pub enum StopReason {
     Compaction,
     /// A reason this release does not know.
     Unknown(String),
+}
+
+impl StopReason {
+    /// The API's word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::StopSequence(_) => "stop_sequence",
+            Self::ToolUse => "tool_use",
+            Self::MaxTokens => "max_tokens",
+            Self::PauseTurn => "pause_turn",
+            Self::Refusal { .. } => "refusal",
+            Self::ContextWindowExceeded => "model_context_window_exceeded",
+            Self::Compaction => "compaction",
+            Self::Unknown(reason) => reason,
+        }
+    }
 }
 
 /// Progress of a reply.

@@ -132,8 +132,10 @@ impl Player {
             tries.clear();
         }
         let count = tries.entry(hasher.finish()).or_insert(0);
+        let earlier = *count;
         *count += 1;
-        *count - 1
+        drop(tries);
+        earlier
     }
 }
 

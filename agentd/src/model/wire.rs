@@ -92,8 +92,8 @@ fn write_model_settings(out: &mut String, takes: Capabilities, effort: Option<Ef
             }
         }
     }
-    if let (Some(highest), Some(effort)) = (takes.effort, effort) {
-        out.push_str(&format!(r#","output_config":{{"effort":"{}"}}"#, effort.min(highest).as_str()));
+    if let Some(effort) = effort.and_then(|asked| takes.effort(asked)) {
+        out.push_str(&format!(r#","output_config":{{"effort":"{}"}}"#, effort.as_str()));
     }
 }
 
@@ -172,9 +172,13 @@ struct Head<'a> {
 
 /// Thinking without a signature and empty texts are refused by the API; a model can have made both.
 fn may_be_sent(role: Role, block: &str) -> bool {
-    // Calls and results are most of a history's bytes and are never left out: no need to read them.
+    // Calls and results are most of a history's bytes and are never left out: no need to read them. Nor is there to read
+    // a text that is written as the API writes it.
     if role != Role::Assistant || block.starts_with(r#"{"type":"tool_use""#) {
         return true;
+    }
+    if let Some(text) = block.strip_prefix(r#"{"type":"text","text":""#) {
+        return !text.starts_with('"');
     }
     let Ok(head) = serde_json::from_str::<Head<'_>>(block) else {
         return true;
@@ -186,6 +190,12 @@ fn may_be_sent(role: Role, block: &str) -> bool {
         "text" => says(head.text),
         _ => true,
     }
+}
+
+/// A block of thinking, shown or redacted.
+pub(super) fn is_thinking(block: &JsonText) -> bool {
+    serde_json::from_str::<Head<'_>>(block.as_str())
+        .is_ok_and(|head| matches!(&*head.kind, "thinking" | "redacted_thinking"))
 }
 
 /// Where markers stand inside `messages`, as numbers of blocks from the first. The automatic marker stands on the last

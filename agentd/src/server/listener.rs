@@ -18,7 +18,7 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 #[derive(Debug, Error)]
 pub enum ListenError {
     /// A daemon holds the lock.
-    #[error("another agentd already serves {0}")]
+    #[error("agentd is already running on {0}")]
     AlreadyRunning(PathBuf),
     /// The folder is not ours, or others may write it.
     #[error("the folder {path} cannot be used: {reason}")]

@@ -46,7 +46,7 @@ pub fn check(stream: &UnixStream) -> Result<Peer, (Refusal, String)> {
 /// Whether a process belongs to a shim: it or an ancestor is one, or it carries the mark of a session's shell. A shim
 /// adopts the orphans of its tree, so a process that detached is still below it.
 fn inside_a_shim(pid: i32) -> bool {
-    if pid <= 0 || crate::shell::marked(pid) {
+    if pid <= 0 || carries_mark(pid) {
         // A peer that cannot be looked at is not trusted.
         return true;
     }
@@ -56,13 +56,28 @@ fn inside_a_shim(pid: i32) -> bool {
         if at <= 1 || !seen.insert(at) {
             return false;
         }
-        if crate::shell::is_shim(at) {
+        if is_shim(at) {
             return true;
         }
         let Some(parent) = parent_of(at) else { return false };
         at = parent;
     }
     true
+}
+
+/// Whether the process was started with a shim's mark in its environment. Unreadable is unmarked: a client with other
+/// credentials than its files', such as one under a debugger, is still told apart by its ancestors.
+fn carries_mark(pid: i32) -> bool {
+    let prefix = format!("{}=", shim::MARK);
+    std::fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(prefix.as_bytes())))
+}
+
+/// Whether the process looks like a shim: a program run as `… shim`. A process that only pretends to be one shuts itself
+/// out.
+fn is_shim(pid: i32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline"))
+        .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"shim".as_slice()))
 }
 
 fn parent_of(pid: i32) -> Option<i32> {

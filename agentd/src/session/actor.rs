@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::deeds::Deeds;
 use super::fanout::{Fanout, Outgoing, SubscriberId};
-use super::machine::{Effect, Input, Limits, Machine, Phase, Step};
+use super::machine::{Effect, Input, Machine, Phase, Step};
 use super::news::News;
 use super::open::OpenPieces;
 use super::spec::Spec;

@@ -1,8 +1,10 @@
 //! The task of one tool call: assess it, or run it.
 
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use proto::ids::CallId;
 use proto::json::JsonText;
 use tokio::sync::mpsc;
@@ -51,10 +53,17 @@ pub(super) async fn run(
     state_dir: PathBuf,
     news: mpsc::Sender<News>,
 ) {
-    let input = match &job.run {
-        None => assess(&job, &shell, &workspace).await,
-        Some(order) => execute(&job, order, &shell, &context, &state_dir, &news).await,
+    let work = async {
+        match &job.run {
+            None => assess(&job, &shell, &workspace).await,
+            Some(order) => execute(&job, order, &shell, &context, &state_dir, &news).await,
+        }
     };
+    // A fault of ours ends this call, not the session.
+    let input = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(call = %job.call, "a tool call's task panicked");
+        fault(&job)
+    });
     let _ = news.send(News::Happened(Box::new(input))).await;
 }
 
@@ -137,6 +146,17 @@ async fn captured(call: CallId, state_dir: &Path) -> String {
 
 fn ended(call: CallId, result: ToolResult, duration_ms: u64) -> Input {
     Input::CallEnded { call, result: Box::new(result), duration_ms }
+}
+
+/// What the machine hears when the task itself failed.
+fn fault(job: &CallJob) -> Input {
+    match &job.run {
+        Some(_) => ended(job.call, call::unknown(""), 0),
+        None => {
+            let result = crate::tools::failure("Not run: agentd failed while it looked at this call; its log says how.");
+            Input::CallAssessed { call: job.call, assessment: Box::new(Assessment::Settled(result)) }
+        }
+    }
 }
 
 /// What the machine hears of a call whose shell cannot be started.

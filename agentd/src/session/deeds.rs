@@ -99,17 +99,17 @@ impl Deeds {
             }
             Effect::AssessCall { call } => {
                 if let Some(job) = job_of(machine, call) {
-                    self.to_shell(Waiting::Call(job));
+                    self.for_shell(Waiting::Call(job));
                 }
             }
             Effect::RunCall { call, shim, expect, again } => {
                 if let Some(mut job) = job_of(machine, call) {
                     job.run = Some(call_task::RunOrder { shim, expect, again });
-                    self.to_shell(Waiting::Call(job));
+                    self.for_shell(Waiting::Call(job));
                 }
             }
-            Effect::CancelCall { call } => self.to_shell(Waiting::Cancel(call)),
-            Effect::ForgetCall { call } => self.to_shell(Waiting::Forget(call)),
+            Effect::CancelCall { call } => self.for_shell(Waiting::Cancel(call)),
+            Effect::ForgetCall { call } => self.for_shell(Waiting::Forget(call)),
         }
     }
 
@@ -129,7 +129,7 @@ impl Deeds {
         self.request = Some((request, task));
     }
 
-    fn to_shell(&mut self, what: Waiting) {
+    fn for_shell(&mut self, what: Waiting) {
         match &self.shell {
             Slot::Up(shell) => {
                 let shell = shell.clone();

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use proto::ids::Seq;
 use proto::live::Live;
 use proto::request::ClientInfo;
 use tokio::sync::mpsc;
@@ -110,7 +109,7 @@ impl Fanout {
 mod tests {
     use super::*;
     use crate::store::entry::Entry;
-    use proto::ids::{CallId, SessionId, Timestamp};
+    use proto::ids::{CallId, Seq, SessionId, Timestamp};
     use proto::live::LiveOutput;
 
     fn row(seq: u64) -> Arc<LogRow> {

@@ -4,7 +4,7 @@
 
 /// Writes the system prompt of a session.
 #[must_use]
-pub fn system(workspace: &str, os: &str) -> String {
+pub(super) fn system(workspace: &str, os: &str) -> String {
     format!(
         "You are a coding agent working in {workspace} on the user's own machine ({os}) through two tools.\n\
          \n\
@@ -27,7 +27,7 @@ pub fn system(workspace: &str, os: &str) -> String {
 
 /// The operating system for the prompt, from `/etc/os-release` text.
 #[must_use]
-pub fn os_name(os_release: &str) -> String {
+pub(super) fn os_name(os_release: &str) -> String {
     os_release
         .lines()
         .find_map(|line| line.strip_prefix("PRETTY_NAME="))

@@ -1,7 +1,9 @@
 //! The task of one request to the model: one try, its progress as it comes, then its reply or why there is none.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use proto::event::Problem;
 use proto::ids::{RequestId, Timestamp};
 use tokio::sync::mpsc;
@@ -32,7 +34,12 @@ pub(super) struct RequestJob {
 /// Sends it and tells the session.
 pub(super) async fn run(job: RequestJob, context: Arc<Context>, news: mpsc::Sender<News>) {
     let request = job.request;
-    let input = match send(&job, &context, &news).await {
+    // A fault of ours ends this try, not the session.
+    let sent = AssertUnwindSafe(send(&job, &context, &news)).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(%request, "a request's task panicked");
+        Err(fault())
+    });
+    let input = match sent {
         Ok(reply) => Input::ReplyArrived { request, reply: Box::new(reply) },
         Err(failure) => {
             tracing::info!(%request, attempt = job.attempt, code = %failure.problem.code, "request failed");
@@ -124,6 +131,18 @@ async fn forward(request: RequestId, batch: &mut Vec<Progress>, news: &mpsc::Sen
     }
     for progress in merged {
         let _ = news.send(News::Progress { request, progress }).await;
+    }
+}
+
+fn fault() -> Failure {
+    Failure {
+        problem: Problem {
+            code: "internal".into(),
+            message: "agentd failed while it spoke with the model".into(),
+            hint: "its log says how; send the prompt again".into(),
+            request_id: None,
+        },
+        next_try: None,
     }
 }
 

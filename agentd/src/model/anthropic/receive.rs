@@ -29,8 +29,8 @@ pub(super) struct Clock {
     last_word: Instant,
 }
 
-/// What has just come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What has just come, the weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
     Bytes,
     Ping,
@@ -76,45 +76,42 @@ pub(super) async fn receive(
     mut clock: Clock,
     progress: mpsc::Sender<Progress>,
 ) -> Result<Reply, ModelError> {
-    let request_id = answer.request_id.clone();
-    let mut reader =
-        Reader { answer, target, decoder: Decoder::default(), assembler: Assembler::default(), events: Vec::new() };
+    let mut reader = Reader::default();
     let mut outbox = Outbox::new(progress);
-    loop {
+    let end = loop {
         let (deadline, limit) = clock.deadline();
         let chunk = tokio::select! {
             chunk = response.chunk() => chunk,
             () = outbox.drain() => continue,
-            () = tokio::time::sleep_until(deadline) => return Err(reader.fail(ErrorKind::Idle(limit))),
+            () = tokio::time::sleep_until(deadline) => break Err(End::Failed(ErrorKind::Idle(limit))),
         };
-        let last = match chunk {
-            Ok(Some(chunk)) => {
-                clock.saw(Sign::Bytes);
-                reader.feed(&chunk)?;
-                false
-            }
-            Ok(None) => true,
-            Err(error) if error.is_body() || error.is_decode() => {
-                tracing::debug!(host = target.host, cause = ?transport(&error), "stream broke");
-                true
-            }
-            Err(error) => return Err(reader.fail(transport(&error))),
+        // A stream that breaks is one that ends: whether the reply is whole is told by its last event.
+        let chunk = chunk.unwrap_or_else(|error| {
+            tracing::debug!(host = target.host, cause = ?transport(&error), "stream broke");
+            None
+        });
+        let read = match &chunk {
+            Some(bytes) => reader.read(bytes, &mut outbox),
+            None => reader.read_last(&mut outbox),
         };
-        if last {
-            reader.feed_last()?;
-        }
-        if let Some(sign) = reader.read_events(&mut outbox, last)? {
-            clock.saw(sign);
-        }
         outbox.flush();
-        if reader.assembler.is_complete() || last {
-            if !last {
-                read_to_the_end(&mut response).await;
+        match read {
+            Ok(_) if reader.assembler.is_complete() => {
+                if chunk.is_some() {
+                    read_to_the_end(&mut response).await;
+                }
+                break reader.assembler.finish(answer.request_id.clone()).ok_or(End::Failed(ErrorKind::Cut));
             }
-            let cut = reader.fail(ErrorKind::Cut);
-            return reader.assembler.finish(request_id).ok_or(cut);
+            Ok(_) if chunk.is_none() => break Err(End::Failed(ErrorKind::Cut)),
+            Ok(sign) => clock.saw(sign),
+            Err(end) => break Err(end),
         }
-    }
+    };
+    end.map_err(|end| match end {
+        End::Failed(kind) => ModelError { request_id: answer.request_id, ..ModelError::new(kind, target.clone()) },
+        // Its type counts, not the 200 that it came under.
+        End::ErrorEvent(body) => failure::read(Answer { status: None, ..answer }, &body, target.clone()),
+    })
 }
 
 /// What a server may still send after `message_stop` is of no interest, but a connection whose answer was not read to its
@@ -125,66 +122,68 @@ async fn read_to_the_end(response: &mut reqwest::Response) {
     let _ = tokio::time::timeout(END_WAIT, rest).await;
 }
 
-struct Reader<'a> {
-    answer: Answer,
-    target: &'a Target,
-    decoder: Decoder,
-    assembler: Assembler,
-    events: Vec<Event>,
+/// Why a stream ends without a reply.
+#[derive(Debug)]
+enum End {
+    Failed(ErrorKind),
+    /// The text of an `error` event.
+    ErrorEvent(String),
 }
 
-impl Reader<'_> {
-    fn feed(&mut self, chunk: &[u8]) -> Result<(), ModelError> {
-        let fed = self.decoder.feed(chunk, &mut self.events);
-        fed.map_err(|error| self.fail(ErrorKind::Protocol(error.to_string())))
-    }
+#[derive(Debug, Default)]
+struct Reader {
+    decoder: Decoder,
+    assembler: Assembler,
+}
 
-    /// The stream ended. A last event that is not even UTF-8 was cut inside a character.
-    fn feed_last(&mut self) -> Result<(), ModelError> {
-        let decoder = std::mem::take(&mut self.decoder);
-        decoder.finish(&mut self.events).map_err(|_| self.fail(ErrorKind::Cut))
-    }
-
-    /// Takes the events that have come; the answer is the strongest sign of life among them.
-    fn read_events(&mut self, outbox: &mut Outbox, last: bool) -> Result<Option<Sign>, ModelError> {
-        let mut sign = None;
-        for event in std::mem::take(&mut self.events) {
-            let step = match StreamEvent::read(&event) {
-                Ok(step) => step,
-                // Half an event at the end of the stream is a cut, not nonsense.
-                Err(_) if last => return Err(self.fail(ErrorKind::Cut)),
-                Err(bad) => return Err(self.fail(ErrorKind::Protocol(failure::shorten(&bad.to_string())))),
-            };
-            let stronger = match &step {
-                StreamEvent::Error(body) => return Err(self.error_event(body)),
-                StreamEvent::Ping | StreamEvent::Ignored => Sign::Ping,
-                StreamEvent::MessageStart(_)
-                | StreamEvent::BlockStart { .. }
-                | StreamEvent::BlockDelta { .. }
-                | StreamEvent::BlockStop { .. }
-                | StreamEvent::MessageDelta(_)
-                | StreamEvent::MessageStop
-                | StreamEvent::Done => Sign::Word,
-            };
-            sign = if sign == Some(Sign::Word) { sign } else { Some(stronger) };
-            let shown = self.assembler.apply(step);
-            if let Some(step) = shown.map_err(|error| self.fail(ErrorKind::Protocol(error.to_string())))? {
-                outbox.push(step);
-            }
+impl Reader {
+    /// Reads a piece of the stream; the answer is the strongest sign of life in it.
+    fn read(&mut self, chunk: &[u8], outbox: &mut Outbox) -> Result<Sign, End> {
+        let mut events = Vec::new();
+        let fed = self.decoder.feed(chunk, &mut events);
+        fed.map_err(|error| End::Failed(ErrorKind::Protocol(error.to_string())))?;
+        let mut strongest = Sign::Bytes;
+        for event in events {
+            let sign = self.take(&event, outbox)?;
+            strongest = strongest.max(sign);
             if self.assembler.is_complete() {
                 break;
             }
         }
+        Ok(strongest)
+    }
+
+    /// Reads what the end of the stream left. Half an event, or half a character, is a cut and not nonsense.
+    fn read_last(&mut self, outbox: &mut Outbox) -> Result<Sign, End> {
+        let cut = || End::Failed(ErrorKind::Cut);
+        let mut events = Vec::new();
+        std::mem::take(&mut self.decoder).finish(&mut events).map_err(|_| cut())?;
+        for event in events {
+            self.take(&event, outbox).map_err(|end| match end {
+                End::Failed(_) => cut(),
+                End::ErrorEvent(body) => End::ErrorEvent(body),
+            })?;
+        }
+        Ok(Sign::Bytes)
+    }
+
+    fn take(&mut self, event: &Event, outbox: &mut Outbox) -> Result<Sign, End> {
+        let nonsense = |what: String| End::Failed(ErrorKind::Protocol(failure::shorten(&what)));
+        let step = StreamEvent::read(event).map_err(|bad| nonsense(bad.to_string()))?;
+        let sign = match &step {
+            StreamEvent::Error(body) => return Err(End::ErrorEvent(body.clone())),
+            StreamEvent::Ping | StreamEvent::Ignored => Sign::Ping,
+            StreamEvent::MessageStart(_)
+            | StreamEvent::BlockStart { .. }
+            | StreamEvent::BlockDelta { .. }
+            | StreamEvent::BlockStop { .. }
+            | StreamEvent::MessageDelta(_)
+            | StreamEvent::MessageStop
+            | StreamEvent::Done => Sign::Word,
+        };
+        if let Some(shown) = self.assembler.apply(step).map_err(|error| nonsense(error.to_string()))? {
+            outbox.push(shown);
+        }
         Ok(sign)
-    }
-
-    /// An `error` event: its type counts, not the 200 that it came under.
-    fn error_event(&self, body: &str) -> ModelError {
-        let answer = Answer { status: None, ..self.answer.clone() };
-        failure::read(answer, body, self.target.clone())
-    }
-
-    fn fail(&self, kind: ErrorKind) -> ModelError {
-        ModelError { request_id: self.answer.request_id.clone(), ..ModelError::new(kind, self.target.clone()) }
     }
 }

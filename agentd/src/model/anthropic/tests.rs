@@ -1,114 +1,18 @@
 //! The real client against a server on the loopback that says exactly what a test tells it, byte by byte.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use proto::secret::Secret;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
+use super::endpoint::is_loopback;
+use super::server::{Act, STREAM_HEAD, Server, answer_of, head, read_request};
 use super::*;
 use crate::model::{BlockKind, Message, Role, StopReason};
-
-/// What the server does with one request, after it has read it.
-#[derive(Clone, Debug)]
-enum Act {
-    Send(Vec<u8>),
-    Wait(Duration),
-    /// Sends the same every so often, for ever.
-    Every(Duration, Vec<u8>),
-    Hang,
-    /// Ends the connection with a reset instead of an orderly end.
-    Reset,
-}
-
-struct Request {
-    head: String,
-    body: Vec<u8>,
-}
-
-struct Server {
-    base_url: String,
-    requests: mpsc::UnboundedReceiver<Request>,
-    _task: JoinSet<()>,
-}
-
-impl Server {
-    /// Plays one script per request; connections are kept between requests whose script ends without closing.
-    async fn start(scripts: Vec<Vec<Act>>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base_url = format!("http://{}", listener.local_addr().unwrap());
-        let (sender, requests) = mpsc::unbounded_channel();
-        let mut task = JoinSet::new();
-        task.spawn(async move {
-            for script in scripts {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let Some(request) = read_request(&mut stream).await else { continue };
-                let _ = sender.send(request);
-                play(stream, script).await;
-            }
-        });
-        Self { base_url, requests, _task: task }
-    }
-
-    fn client(&self, profile: Profile) -> Client {
-        Client::new(&Endpoint::new(profile, &self.base_url)).unwrap()
-    }
-}
-
-async fn read_request(stream: &mut TcpStream) -> Option<Request> {
-    let mut bytes = Vec::new();
-    let head_end = loop {
-        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            break at + 4;
-        }
-        (stream.read_buf(&mut bytes).await.unwrap() > 0).then_some(())?;
-    };
-    let head = String::from_utf8(bytes[..head_end].to_vec()).unwrap();
-    let length: usize =
-        head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().trim().parse().unwrap();
-    while bytes.len() < head_end + length {
-        (stream.read_buf(&mut bytes).await.unwrap() > 0).then_some(())?;
-    }
-    Some(Request { head, body: bytes.split_off(head_end) })
-}
-
-async fn play(mut stream: TcpStream, script: Vec<Act>) {
-    for act in script {
-        match act {
-            // The client may have left: that is what some tests are about.
-            Act::Send(bytes) => drop(stream.write_all(&bytes).await),
-            Act::Wait(time) => tokio::time::sleep(time).await,
-            Act::Every(time, bytes) => loop {
-                tokio::time::sleep(time).await;
-                if stream.write_all(&bytes).await.is_err() {
-                    return;
-                }
-            },
-            Act::Hang => {
-                let mut nothing = [0];
-                let _ = stream.read(&mut nothing).await;
-                return;
-            }
-            Act::Reset => {
-                stream.set_zero_linger().unwrap();
-                return;
-            }
-        }
-    }
-}
-
-const STREAM_HEAD: &str =
-    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_test\r\nconnection: close\r\n\r\n";
-
-fn head() -> Act {
-    Act::Send(STREAM_HEAD.as_bytes().to_vec())
-}
-
-fn answer_of(status: u16, headers: &str, body: &str) -> Vec<Act> {
-    let length = body.len();
-    vec![Act::Send(format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\n{headers}\r\n{body}").into_bytes())]
-}
 
 fn vector(name: &str) -> Vec<u8> {
     std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/sse/{name}.sse"))).unwrap()
@@ -194,10 +98,7 @@ async fn without_a_key_anthropic_is_not_asked_and_a_local_server_is() {
 async fn progress_shows_thinking_and_text_as_it_comes() {
     let body = String::from_utf8(vector("02-thinking-text")).unwrap();
     let mut script = vec![head()];
-    // One packet per event, so that the pieces are seen as they are.
-    for event in body.split_inclusive("\n\n") {
-        script.extend([Act::Send(event.as_bytes().to_vec()), Act::Wait(Duration::from_millis(1))]);
-    }
+    script.extend(body.split_inclusive("\n\n").map(|event| Act::Send(event.as_bytes().to_vec())));
     let server = Server::start(vec![script]).await;
     let (sender, mut receiver) = mpsc::channel(64);
     server.client(Profile::Anthropic).send(&conversation(), Some(&key()), sender).await.unwrap();
@@ -233,23 +134,36 @@ async fn a_receiver_that_never_reads_does_not_hold_up_the_reply() {
     assert_eq!(reply.stop, StopReason::ToolUse);
 }
 
+/// Sends one request per script, all with one client.
+async fn outcomes(scripts: Vec<Vec<Act>>) -> Vec<Result<Reply, ModelError>> {
+    let count = scripts.len();
+    let server = Server::start(scripts).await;
+    let client = server.client(Profile::Anthropic);
+    let mut results = Vec::new();
+    for _ in 0..count {
+        results.push(send(&client).await);
+    }
+    results
+}
+
 #[tokio::test]
 async fn a_stream_cut_at_any_event_is_an_error_and_no_shorter_reply() {
     for name in ["02-thinking-text", "03-parallel-tools", "05-ping-interleaved", "09c-pause-turn", "11b-compat-sparse"]
     {
         let body = vector(name);
         let ends = body.windows(2).enumerate().filter(|(_, window)| *window == b"\n\n").map(|(at, _)| at + 2);
-        let mut cuts: Vec<usize> = std::iter::once(0).chain(ends).collect();
-        let whole = cuts.pop().unwrap();
-        for cut in cuts {
-            let error = outcome(vec![head(), Act::Send(body[..cut].to_vec())]).await.unwrap_err();
+        let cuts: Vec<usize> = std::iter::once(0).chain(ends).collect();
+        let scripts = cuts.iter().map(|cut| vec![head(), Act::Send(body[..*cut].to_vec())]).collect();
+        let mut results = outcomes(scripts).await;
+        results.pop().unwrap().unwrap();
+        for (result, cut) in results.into_iter().zip(cuts) {
+            let error = result.unwrap_err();
             assert_eq!(
                 (error.kind, error.request_id.as_deref()),
                 (ErrorKind::Cut, Some("req_test")),
                 "{name} at {cut}"
             );
         }
-        outcome(vec![head(), Act::Send(body[..whole].to_vec())]).await.unwrap();
     }
 }
 
@@ -258,8 +172,8 @@ async fn a_stream_cut_at_any_byte_is_an_error_also_inside_a_character() {
     let body = vector("10-utf8-split");
     let stop = b"{\"type\":\"message_stop\"}";
     let whole = body.windows(stop.len()).rposition(|window| window == stop).unwrap() + stop.len();
-    for cut in 0..body.len() {
-        let result = outcome(vec![head(), Act::Send(body[..cut].to_vec())]).await;
+    let scripts = (0..body.len()).map(|cut| vec![head(), Act::Send(body[..cut].to_vec())]).collect();
+    for (cut, result) in outcomes(scripts).await.into_iter().enumerate() {
         match result {
             Ok(_) => assert!(cut >= whole, "a reply at byte {cut} of {whole}"),
             Err(error) => {
@@ -276,15 +190,20 @@ async fn a_chunk_that_ends_too_early_and_a_reset_are_cuts() {
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nffff\r\nevent: ping";
     let early = outcome(vec![Act::Send(chunked.as_bytes().to_vec())]).await.unwrap_err();
     assert_eq!(early.kind, ErrorKind::Cut);
-    let reset = outcome(vec![
-        head(),
-        Act::Send(b"event: ping\ndata: {}\n\n".to_vec()),
-        Act::Wait(Duration::from_millis(20)),
-        Act::Reset,
-    ])
-    .await
-    .unwrap_err();
-    assert_eq!(reset.kind, ErrorKind::Cut);
+}
+
+#[tokio::test]
+async fn a_reset_in_mid_stream_is_a_cut() {
+    let seen = Arc::new(Notify::new());
+    let server = Server::start(vec![vec![head(), begun(), Act::Until(seen.clone()), Act::Reset]]).await;
+    let client = server.client(Profile::Anthropic);
+    let (sender, mut receiver) = mpsc::channel(16);
+    let (conversation, key) = (conversation(), key());
+    let (result, ()) = tokio::join!(client.send(&conversation, Some(&key), sender), async {
+        receiver.recv().await.unwrap();
+        seen.notify_one();
+    });
+    assert_eq!(result.unwrap_err().kind, ErrorKind::Cut);
 }
 
 #[tokio::test]
@@ -520,6 +439,28 @@ fn loopback_hosts_are_never_behind_a_proxy() {
     for url in ["https://api.anthropic.com/", "http://10.0.0.1/", "http://notlocalhost/"] {
         assert!(!loopback(url), "{url}");
     }
+}
+
+#[tokio::test]
+async fn a_key_that_no_header_can_carry_is_told_without_being_shown() {
+    let server = Server::start(vec![]).await;
+    let (sender, _receiver) = mpsc::channel(1);
+    let broken = ApiKey::Key(Secret::new("sk-\u{7f}1".to_owned()));
+    let error = server.client(Profile::Anthropic).send(&conversation(), Some(&broken), sender).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Authentication);
+    assert!(error.to_string().ends_with("it holds characters that cannot stand in a header"), "{error}");
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_before_any_request() {
+    let refused = |change: fn(&mut Endpoint)| {
+        let mut endpoint = Endpoint::new(Profile::Anthropic, BASE_URL);
+        change(&mut endpoint);
+        Client::new(&endpoint).unwrap_err().to_string()
+    };
+    assert_eq!(refused(|e| e.base_url = "nowhere".to_owned()), "the base URL \"nowhere\" is not an http or https URL");
+    assert_eq!(refused(|e| e.version = "1\n".to_owned()), "\"1\\n\" cannot stand in a header");
+    assert_eq!(refused(|e| e.extra_ca = Some(b"junk".to_vec())), "the extra CA holds no PEM certificate");
 }
 
 #[test]

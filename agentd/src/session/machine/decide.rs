@@ -176,8 +176,7 @@ impl Run<'_> {
 
     /// Brings the first unfinished call a step further, or sends the results when all are done.
     fn advance(&mut self) {
-        loop {
-            let Phase::Calling(turn, calling) = &self.machine.phase else { break };
+        while let Phase::Calling(turn, calling) = &self.machine.phase {
             let (turn, stopping) = (turn.id, turn.stopping);
             let Some(call) = calling.calls.iter().find(|call| !matches!(call.state, CallState::Done(_))) else { break };
             let id = call.id;
