@@ -25,7 +25,7 @@ pub(super) struct Histories {
 struct History {
     system: String,
     tools: String,
-    /// Role and block of the longest request so far.
+    /// Role and block of the longest request so far that had a whole reply: what was not answered is not yet said.
     blocks: Vec<(String, String)>,
     /// What the reply to a request with so many blocks must look like when it comes back.
     replies: HashMap<usize, Vec<Value>>,
@@ -41,8 +41,8 @@ impl Histories {
         let first = request.first_prompt();
         let Some(history) = self.sessions.get_mut(&first) else {
             let replies = HashMap::new();
-            let Seen { system, tools, blocks } = seen;
-            self.sessions.insert(first, History { system, tools, blocks, replies });
+            let Seen { system, tools, .. } = seen;
+            self.sessions.insert(first, History { system, tools, blocks: Vec::new(), replies });
             return wrong;
         };
         if history.system != seen.system {
@@ -65,13 +65,11 @@ impl Histories {
             }
         }
         wrong.extend(history.replies_kept(&seen.blocks));
-        if seen.blocks.len() > history.blocks.len() {
-            history.blocks = seen.blocks;
-        }
         wrong
     }
 
-    /// Notes what was replied, so that its way back can be checked; `kept` is `None` when it must not come back whole.
+    /// Notes what was replied in a whole message, so that its way back can be checked; `kept` is `None` when it must not
+    /// come back whole.
     pub(super) fn replied(&mut self, request: &Received, kept: Option<Vec<Value>>) {
         let Some(seen) = Seen::read(&request.body) else { return };
         let Some(history) = self.sessions.get_mut(&request.first_prompt()) else { return };
@@ -79,6 +77,9 @@ impl Histories {
             Some(blocks) => history.replies.insert(seen.blocks.len(), blocks),
             None => history.replies.remove(&seen.blocks.len()),
         };
+        if seen.blocks.len() > history.blocks.len() {
+            history.blocks = seen.blocks;
+        }
     }
 }
 
@@ -254,7 +255,9 @@ mod tests {
             ))
         };
         let mut histories = Histories::default();
-        histories.check(&one(r#"{"a":1.0,"b":2}"#));
+        let first = one(r#"{"a":1.0,"b":2}"#);
+        histories.check(&first);
+        histories.replied(&first, None);
         assert!(histories.check(&one(r#"{"a":1.0,"b":2}"#)).is_empty());
         assert!(!histories.check(&one(r#"{"b":2,"a":1.0}"#)).is_empty());
         assert!(!histories.check(&one(r#"{"a":1.00,"b":2}"#)).is_empty());

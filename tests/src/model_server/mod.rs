@@ -215,7 +215,9 @@ impl Shared {
         self.changed.notify_all();
         let reply = refusal.or(script).or_else(|| handler.map(|handler| handler(&received)));
         let reply = reply.unwrap_or_else(|| Reply::error(500, "api_error", "nothing is scripted"));
-        self.lock().histories.replied(&received, reply.kept());
+        if reply.is_whole() {
+            self.lock().histories.replied(&received, reply.kept());
+        }
         (received, reply)
     }
 

@@ -253,10 +253,18 @@ impl Reply {
         self
     }
 
+    /// Whether it is a message to its end.
+    pub(super) fn is_whole(&self) -> bool {
+        match &self.kind {
+            Kind::Message(message) => message.error.is_none() && self.delivery.cut.is_none(),
+            Kind::Raw(_) | Kind::Http { .. } | Kind::HangUp => false,
+        }
+    }
+
     /// What a client must send back of it, when it must.
     pub(super) fn kept(&self) -> Option<Vec<Value>> {
         match &self.kind {
-            Kind::Message(message) if self.delivery.cut.is_none() => message.kept(),
+            Kind::Message(message) if self.is_whole() => message.kept(),
             Kind::Message(_) | Kind::Raw(_) | Kind::Http { .. } | Kind::HangUp => None,
         }
     }
