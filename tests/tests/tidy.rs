@@ -11,6 +11,9 @@ use regex::Regex;
 /// Longest file without a stated reason in its head.
 const LINES_MAX: usize = 400;
 
+/// Longest file of tests without one: a list of claims is read by its names, not from top to bottom.
+const TEST_LINES_MAX: usize = 600;
+
 /// A head with one of these words has stated why its file is long.
 const REASON: &str = "Over 400 lines";
 
@@ -49,10 +52,14 @@ fn every_file_says_what_it_is_for() {
 
 #[test]
 fn a_long_file_says_why() {
-    let long = |text: &str| text.lines().count() > LINES_MAX && !head(text).contains(REASON);
+    let is_test = |path: &Path| {
+        path.ends_with("tests.rs") || path.iter().skip(1).any(|part| part == "tests" || part == "benches")
+    };
+    let most = |path: &Path| if is_test(path) { TEST_LINES_MAX } else { LINES_MAX };
+    let long = |path: &Path, text: &str| text.lines().count() > most(path) && !head(text).contains(REASON);
     let wrong: Vec<String> = sources()
         .iter()
-        .filter(|(_, text)| long(text))
+        .filter(|(path, text)| long(path, text))
         .map(|(path, text)| format!("{} ({} lines)", path.display(), text.lines().count()))
         .collect();
     report("split these, or say in their heads why not (\"Over 400 lines because …\")", &wrong);
@@ -114,7 +121,7 @@ const LAYERS: [(&str, &[&str]); 7] = [
     ("policy", &["session", "server", "daemon", "tools", "model", "store", "shell"]),
     ("store", &["session", "server", "daemon", "tools", "policy", "model", "shell"]),
     ("shell", &["session", "server", "daemon", "tools", "policy", "model", "store"]),
-    ("tools", &["session", "server", "daemon", "model", "store"]),
+    ("tools", &["session", "server", "daemon", "policy"]),
     ("config", &["session", "server", "daemon"]),
     ("session", &["server", "daemon"]),
 ];

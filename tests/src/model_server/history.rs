@@ -243,7 +243,8 @@ mod tests {
         let wrong = histories.check(&request(&body("other", &changed))).join("\n");
         assert!(wrong.contains("system changed"), "{wrong}");
         assert!(wrong.contains("a reply came back changed"), "{wrong}");
-        let shorter = request(&body("other", &json!([{ "role": "user", "content": "go" }])));
+        histories.replied(&request(&body("s", &changed)), None);
+        let shorter = request(&body("s", &json!([{ "role": "user", "content": "go" }])));
         assert!(histories.check(&shorter).join("\n").contains("the history shrank"));
     }
 

@@ -7,6 +7,7 @@
 //! Invariant: a script that a test did not use up fails the test, too, unless it takes it back.
 //! Checked once against the official Python SDK: `tests/sdk_check.py`.
 
+mod events;
 mod gate;
 mod history;
 mod received;
@@ -198,7 +199,7 @@ impl Shared {
     }
 
     /// Records and checks a request and finds its reply. Blocks as long as a handler does.
-    fn admit(&self, mut received: Received) -> (Received, Reply) {
+    fn admit(self: Arc<Self>, mut received: Received) -> Admitted {
         let mut state = self.lock();
         received.number = state.requests.len() + 1;
         let mut wrong = rules::check(&received);
@@ -218,7 +219,8 @@ impl Shared {
         if reply.is_whole() {
             self.lock().histories.replied(&received, reply.kept());
         }
-        (received, reply)
+        let whole = Whole { shared: Arc::clone(&self), number: received.number, delivered: false };
+        Admitted { received, reply, whole }
     }
 
     fn note_refused(&self, received: Received) {
@@ -230,10 +232,35 @@ impl Shared {
         self.lock().violations.push(format!("the script of a reply failed: {error}"));
         self.changed.notify_all();
     }
+}
 
-    fn note_hang_up(&self, number: usize) {
-        self.lock().hung_up.push(number);
-        self.changed.notify_all();
+/// A request that has its reply.
+struct Admitted {
+    received: Received,
+    reply: Reply,
+    whole: Whole,
+}
+
+/// Whether a reply was delivered; notes that the client hung up when it is dropped before, wherever that was.
+struct Whole {
+    shared: Arc<Shared>,
+    number: usize,
+    delivered: bool,
+}
+
+impl Whole {
+    /// A method, so that a task that calls it owns the whole value and not only its flag.
+    fn set_delivered(&mut self, delivered: bool) {
+        self.delivered = delivered;
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if !self.delivered {
+            self.shared.lock().hung_up.push(self.number);
+            self.shared.changed.notify_all();
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::received::{Received, lenient};
 use super::reply::{Cut, Delivery, Kind, Reply};
-use super::{Shared, rules};
+use super::{Admitted, Shared, rules};
 
 type Body = BoxBody<Bytes, io::Error>;
 type Answer = Result<Response<Body>, io::Error>;
@@ -63,7 +63,7 @@ async fn messages(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
     // Scripts may look at the machine and wait, so they run off the runtime's thread.
     let worker = Arc::clone(&shared);
     match tokio::task::spawn_blocking(move || worker.admit(received)).await {
-        Ok((received, reply)) => play(&shared, &received, reply),
+        Ok(admitted) => play(&shared, admitted),
         Err(error) => {
             shared.note_failed_script(&error.to_string());
             Err(io::Error::other(error))
@@ -71,33 +71,34 @@ async fn messages(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
     }
 }
 
-fn play(shared: &Arc<Shared>, received: &Received, reply: Reply) -> Answer {
-    let Reply { kind, delivery } = reply;
+fn play(shared: &Shared, admitted: Admitted) -> Answer {
+    let Admitted { received, reply: Reply { kind, delivery }, mut whole } = admitted;
     let model = received.json["model"].as_str().unwrap_or("fake").to_owned();
     let id = format!("msg_{:06}", received.number);
+    // All but a stream is handed over at once.
+    whole.set_delivered(true);
     let events = match kind {
         Kind::HangUp => return Err(io::Error::other("the script hangs up")),
         Kind::Http { status, body, content_type } => {
             let status = StatusCode::from_u16(status).map_err(io::Error::other)?;
             let body = Full::new(Bytes::from(body)).map_err(never).boxed();
-            return head(status, &content_type, received, &delivery).body(body).map_err(io::Error::other);
+            return head(status, &content_type, &received, &delivery).body(body).map_err(io::Error::other);
         }
         Kind::Message(message) if received.json["stream"] != true => {
             let body = message.to_value(&id, &model).to_string();
             let body = Full::new(Bytes::from(body)).map_err(never).boxed();
-            let head = head(StatusCode::OK, "application/json", received, &delivery);
+            let head = head(StatusCode::OK, "application/json", &received, &delivery);
             return head.body(body).map_err(io::Error::other);
         }
         Kind::Message(message) => message.events(&id, &model),
         Kind::Raw(stream) => split_events(&stream),
     };
-    let head = head(StatusCode::OK, "text/event-stream; charset=utf-8", received, &delivery);
+    whole.set_delivered(false);
+    let head = head(StatusCode::OK, "text/event-stream; charset=utf-8", &received, &delivery);
     let (chunks, body) = mpsc::channel(CHUNKS_WAITING_MAX);
-    let (shared_after, number) = (Arc::clone(shared), received.number);
     shared.tasks.spawn(async move {
-        if deliver(&chunks, events, delivery).await.is_none() {
-            shared_after.note_hang_up(number);
-        }
+        let delivered = deliver(&chunks, events, delivery).await.is_some();
+        whole.set_delivered(delivered);
     });
     let body = stream::unfold(body, |mut body| async { body.recv().await.map(|chunk| (chunk, body)) });
     head.body(BodyExt::boxed(StreamBody::new(body))).map_err(io::Error::other)
