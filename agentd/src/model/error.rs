@@ -1,6 +1,6 @@
 //! Why a request to the model failed, in terms of what can be done about it, and in words for a person.
 //!
-//! It owns the kinds and the sentences; [`super::failure`] decides which kind an answer of a server is,
+//! It owns the kinds and the sentences; `failure` decides which kind an answer of a server is,
 //! [`super::retry`] whether and when to try again.
 //!
 //! Invariant: no text in here holds a key: servers' texts are scrubbed before they come in.

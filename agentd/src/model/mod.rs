@@ -3,8 +3,8 @@
 //! [`anthropic`] is the Messages API over HTTP (also its compatible servers), [`scripted`] plays a scenario file through
 //! the same face. Neither knows of sessions, tools or the store, and neither retries: [`retry`] says when to.
 //!
-//! The way of a request: [`wire`] writes it as [`capabilities`] says; the answer's bytes become events in [`sse`] and
-//! [`stream`], and a [`Reply`] in [`assemble`]; an answer that is no reply becomes a [`ModelError`] in [`failure`].
+//! The way of a request: [`wire`] writes it as `capabilities` says; the answer's bytes become events in [`sse`] and
+//! `stream`, and a [`Reply`] in `assemble`; an answer that is no reply becomes a [`ModelError`] in `failure`.
 
 pub mod anthropic;
 mod assemble;

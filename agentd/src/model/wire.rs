@@ -2,7 +2,7 @@
 //!
 //! Invariant: the same history gives the same bytes, and a longer history only adds bytes: everything that may change
 //! between the requests of a session stands before `system`, nothing stands behind `messages`, and stored blocks are
-//! copied as text. The one exception is a cache marker inside a long step, see [`MARKER_REACH`].
+//! copied as text. The one exception is a cache marker inside a long step, see `MARKER_REACH`.
 //! Invariant: at most four cache markers: the system prompt's, the automatic one, and up to two in `messages`.
 //! Invariant: `messages` never holds two neighbours of one role, an empty message, an empty text, or thinking without a
 //! signature; the history may.

@@ -166,6 +166,11 @@ pub(super) fn http_client(url: &reqwest::Url, extra_ca: Option<&[u8]>) -> Result
         .http2_keep_alive_interval(KEEP_ALIVE)
         .http2_keep_alive_timeout(CONNECT_LIMIT)
         .referer(false);
+    if url.scheme() == "http" {
+        // llama.cpp closes the connection after each streamed reply and does not say so in its headers: a second request
+        // on it would be lost. Without TLS a new connection costs next to nothing.
+        builder = builder.pool_max_idle_per_host(0);
+    }
     if is_loopback(url) {
         builder = builder.no_proxy();
     }

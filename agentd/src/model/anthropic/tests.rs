@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::secret::Secret;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use super::endpoint::is_loopback;
@@ -300,23 +300,29 @@ async fn dropping_the_request_drops_the_connection() {
     assert!(matches!(read, Ok(0) | Err(_)), "the connection is closed: {read:?}");
 }
 
+/// A reply whose end comes in a packet of its own, a moment later.
+async fn answer_in_two_packets(stream: &mut TcpStream) {
+    read_request(stream).await.unwrap();
+    let body = vector("01-text-only");
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(format!("{head}{:x}\r\n", body.len()).as_bytes()).await.unwrap();
+    stream.write_all(&body).await.unwrap();
+    stream.write_all(b"\r\n").await.unwrap();
+    tokio::task::yield_now().await;
+    stream.write_all(b"0\r\n\r\n").await.unwrap();
+}
+
 #[tokio::test]
-async fn a_connection_carries_the_next_request_too() {
+async fn a_kept_connection_carries_the_next_request_too() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let client =
-        Client::new(&Endpoint::new(Profile::Compat, &format!("http://{}", listener.local_addr().unwrap()))).unwrap();
+    let base_url = format!("http://{}", listener.local_addr().unwrap());
+    let mut client = Client::new(&Endpoint::new(Profile::Compat, &base_url)).unwrap();
+    // As for https, without the TLS.
+    client.http = reqwest::Client::builder().no_proxy().build().unwrap();
     let server = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         for _ in 0..3 {
-            read_request(&mut stream).await.unwrap();
-            let body = vector("01-text-only");
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-            stream.write_all(format!("{head}{:x}\r\n", body.len()).as_bytes()).await.unwrap();
-            stream.write_all(&body).await.unwrap();
-            stream.write_all(b"\r\n").await.unwrap();
-            // The end of the body in a packet of its own, a moment later.
-            tokio::task::yield_now().await;
-            stream.write_all(b"0\r\n\r\n").await.unwrap();
+            answer_in_two_packets(&mut stream).await;
         }
         stream
     };
@@ -326,6 +332,42 @@ async fn a_connection_carries_the_next_request_too() {
         }
     };
     let (_stream, ()) = tokio::join!(server, requests);
+}
+
+/// llama.cpp closes after each streamed reply without `connection: close`; a request on such a connection was lost as
+/// "connection closed before message completed" whenever the next step came at once.
+#[tokio::test]
+async fn a_plain_connection_is_never_used_twice() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}", listener.local_addr().unwrap());
+    let client = Client::new(&Endpoint::new(Profile::Compat, &base_url)).unwrap();
+    let server = async {
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            answer_in_two_packets(&mut stream).await;
+            open.push(stream);
+        }
+        open
+    };
+    let requests = async {
+        for _ in 0..3 {
+            send(&client).await.unwrap();
+        }
+    };
+    let (_open, ()) = tokio::join!(server, requests);
+}
+
+#[tokio::test]
+async fn a_reply_recorded_from_llama_cpp_is_read() {
+    // Recorded from a real server: the first block stops after the second one has begun, the call's start has no input.
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/data/llama/tool-call.sse");
+    let reply = outcome(vec![head(), Act::Send(std::fs::read(path).unwrap())]).await.unwrap();
+    assert_eq!((reply.stop, reply.blocks.len()), (StopReason::ToolUse, 2));
+    let BlockKind::ToolUse(call) = &reply.blocks[1].kind else { panic!("{:?}", reply.blocks) };
+    let input = proto::json::JsonText::parse(r#"{"command": "wc -l", "restart": false}"#).unwrap();
+    assert_eq!((call.name.as_str(), &call.input), ("bash", &crate::model::ToolInput::Valid(input)));
+    assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (549, 55));
 }
 
 /// Waits for the first progress in real time, then lets the clock run as fast as it can.
