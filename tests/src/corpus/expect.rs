@@ -86,26 +86,27 @@ pub struct Shown {
     pub truncated: bool,
 }
 
-/// A line that the product added: in brackets, and beginning as one of its kinds.
-static DECORATION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"^\[(exit status|no output|timed out|deadline|stopped|killed|ended|interrupted|the shell|a new shell|the command|shell|output|not run|moved|restarted|[0-9,]+ (bytes|lines)).*\]$",
-    )
+/// A line that the product added at the end: in brackets, and of one of its kinds.
+static NOTE: LazyLock<Regex> = LazyLock::new(|| {
+    let kinds = [
+        r"exit status -?\d+",
+        "timed out after .*",
+        "interrupted by the user.*",
+        "ended by a restart of the shell.*",
+        "the command could not be handed to the shell.*",
+        "processes were killed: .*",
+        "forks were refused: .*",
+        "the shell function .* was removed.*",
+        ".*a new shell was started in .*",
+    ];
+    pattern(&format!(r"^\[({})\]$", kinds.join("|")))
 });
 
 /// The status as the product tells it.
-static STATUS: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?:exit status|exited with status|ended with status|status) (-?\d+)"));
-
-/// The words for a deadline that ended the command.
-static DEADLINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b(timed out|deadline)"));
-
-/// The words for a shell whose state is new.
-static NEW_SHELL: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)new shell|shell (was |has been )?restarted|shell is new"));
+static STATUS: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\[exit status (-?\d+)\]$"));
 
 /// The line in the middle of a result from which output was left out.
-static GAP: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?im)^\[[^\n]*(left out|omitted|not shown)[^\n]*\]$"));
+static GAP: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^\[[^\n]* left out here[^\n]*\]$"));
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a valid pattern")
@@ -118,17 +119,17 @@ impl Shown {
         let mut shown = Self { truncated: GAP.is_match(text), ..Self::default() };
         let mut output = text;
         loop {
-            let (rest, line) =
-                output.trim_end_matches('\n').rsplit_once('\n').unwrap_or(("", output.trim_end_matches('\n')));
-            if !DECORATION.is_match(line) {
+            // One line feed that is not part of the output stands before the first note, unless there is no output.
+            let (rest, line) = output.rsplit_once('\n').unwrap_or(("", output));
+            if !NOTE.is_match(line) {
                 break;
             }
             if let Some(status) = STATUS.captures(line) {
                 shown.exit_code = status[1].parse().unwrap_or(-1);
             }
-            shown.timed_out |= DEADLINE.is_match(line);
-            shown.restarted |= NEW_SHELL.is_match(line);
-            output = if rest.is_empty() { "" } else { &text[..=rest.len()] };
+            shown.timed_out |= line.starts_with("[timed out");
+            shown.restarted |= line.contains("a new shell was started");
+            output = rest;
         }
         output.clone_into(&mut shown.output);
         shown
@@ -264,11 +265,15 @@ mod tests {
 
     #[test]
     fn decorations_are_taken_off_and_output_in_brackets_is_not() {
-        assert_eq!(shown("abc\n[exit status 3]"), ("abc\n".to_owned(), 3));
+        assert_eq!(shown("abc\n\n[exit status 3]"), ("abc\n".to_owned(), 3));
+        assert_eq!(shown("abc\n[exit status 3]"), ("abc".to_owned(), 3));
         assert_eq!(shown("[a]\n[b]\n"), ("[a]\n[b]\n".to_owned(), 0));
         assert_eq!(shown("[exit status 1]"), (String::new(), 1));
         assert_eq!(shown("x"), ("x".to_owned(), 0));
-        assert_eq!(shown("[1]+  Done  sleep 1\n\n[exit status 0]\n"), ("[1]+  Done  sleep 1\n\n".to_owned(), 0));
+        assert_eq!(shown("[1]+  Done  sleep 1\n\n[exit status 0]"), ("[1]+  Done  sleep 1\n".to_owned(), 0));
+        let ended =
+            Shown::read("x\n\n[exit status 4]\n[the shell exited with status 4; a new shell was started in /w; x]");
+        assert_eq!((ended.output.as_str(), ended.exit_code, ended.restarted), ("x\n", 4, true));
     }
 
     #[test]
