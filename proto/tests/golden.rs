@@ -132,12 +132,7 @@ fn approval(subject: Subject) -> Approval {
 }
 
 fn problem() -> Problem {
-    Problem {
-        code: "overloaded".into(),
-        message: "busy".into(),
-        hint: "wait".into(),
-        request_id: Some("req_1".into()),
-    }
+    Problem { code: "overloaded".into(), message: "busy".into(), hint: "wait".into(), request_id: Some("req_1".into()) }
 }
 
 fn bodies() -> Vec<EventBody> {
@@ -216,16 +211,14 @@ fn bodies() -> Vec<EventBody> {
         EventBody::SessionRenamed(SessionRenamed { name: "x".into(), by: "agentctl".into() }),
         EventBody::SessionArchived(SessionArchived { by: "agentctl".into() }),
     ];
-    all.extend(
-        subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })),
-    );
+    all.extend(subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })));
     all.extend(deciders.clone().map(|by| {
         let verdict = if by == (Decider::Expiry {}) { Verdict::Deny { reason: None } } else { Verdict::Session {} };
         EventBody::ApprovalClosed(ApprovalClosed { approval: ApprovalId(uuid(6)), call: call(), verdict, by })
     }));
-    all.extend(deciders.map(|allowed_by| {
-        EventBody::CallStarted(CallStarted { turn: turn(), call: call(), allowed_by })
-    }));
+    all.extend(
+        deciders.map(|allowed_by| EventBody::CallStarted(CallStarted { turn: turn(), call: call(), allowed_by })),
+    );
     all.extend(outcomes.map(|outcome| {
         EventBody::CallFinished(CallFinished {
             turn: turn(),
@@ -286,9 +279,7 @@ fn responses() -> Vec<Response> {
         Response::Log(LogPage { session: session(), events: vec![], more: false }),
         Response::Attached(Attached { session: info() }),
         Response::Accepted(Accepted { session: session(), prompt: PromptId(uuid(5)), seq: Seq(2) }),
-        Response::Approvals(Approvals {
-            approvals: vec![approval(Subject::Edit(EditSubject { diff: diff() }))],
-        }),
+        Response::Approvals(Approvals { approvals: vec![approval(Subject::Edit(EditSubject { diff: diff() }))] }),
         Response::Answered(Answered {
             approval: ApprovalId(uuid(6)),
             verdict: Verdict::Once {},
@@ -301,9 +292,7 @@ fn responses() -> Vec<Response> {
 fn frames() -> Vec<ServerFrame> {
     let mut all: Vec<ServerFrame> = responses()
         .into_iter()
-        .map(|response| {
-            ServerFrame::Response(ResponseFrame { id: 1, result: ResponseResult::Ok(response) })
-        })
+        .map(|response| ServerFrame::Response(ResponseFrame { id: 1, result: ResponseResult::Ok(response) }))
         .collect();
     let error = WireError { code: ErrorCode::NotFound, message: "no session".into(), hint: "ls".into() };
     all.push(ServerFrame::Response(ResponseFrame { id: 2, result: ResponseResult::Error(error) }));

@@ -116,13 +116,11 @@ pub struct TurnConfig {
     /// Requests to the model in one turn; a model that loops is stopped here. 200 is several times the longest useful
     /// turn seen in the field.
     pub requests_max: u32,
-    /// Tries of one request before the turn ends.
-    pub tries_max: u32,
 }
 
 impl Default for TurnConfig {
     fn default() -> Self {
-        Self { requests_max: 200, tries_max: 10 }
+        Self { requests_max: 200 }
     }
 }
 

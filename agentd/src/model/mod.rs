@@ -97,14 +97,16 @@ pub struct Conversation {
     /// Tool definitions as sent, frozen at the session's start.
     pub tools: Vec<JsonText>,
     /// The history, oldest first. Append-only.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
 }
 
 impl Conversation {
     /// Leaves all thinking out: the way on, once, after [`ErrorKind::SignatureInvalid`]. What is stored keeps it.
     pub fn strip_thinking(&mut self) {
         for message in &mut self.messages {
-            message.content.retain(|block| !wire::is_thinking(block));
+            if message.content.iter().any(wire::is_thinking) {
+                Arc::make_mut(message).content.retain(|block| !wire::is_thinking(block));
+            }
         }
     }
 }

@@ -7,6 +7,8 @@
 //! Invariant: `messages` never holds two neighbours of one role, an empty message, an empty text, or thinking without a
 //! signature; the history may.
 
+use std::sync::Arc;
+
 use proto::json::JsonText;
 use serde::Deserialize;
 
@@ -131,7 +133,7 @@ struct Turn<'a> {
     blocks: Vec<&'a str>,
 }
 
-fn turns(messages: &[Message], system_messages: bool) -> Vec<Turn<'_>> {
+fn turns(messages: &[Arc<Message>], system_messages: bool) -> Vec<Turn<'_>> {
     let mut turns: Vec<Turn<'_>> = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
         let role = match message.role {
@@ -153,8 +155,8 @@ fn turns(messages: &[Message], system_messages: bool) -> Vec<Turn<'_>> {
 }
 
 /// A system message stands between a user's message and an assistant's, or last; elsewhere it goes out as the user's.
-fn system_fits(messages: &[Message], at: usize) -> bool {
-    let spoken = |message: &&Message| message.role != Role::System;
+fn system_fits(messages: &[Arc<Message>], at: usize) -> bool {
+    let spoken = |message: &&Arc<Message>| message.role != Role::System;
     let before = messages[..at].iter().rfind(spoken).map(|message| message.role);
     let after = messages[at..].iter().find(spoken).map(|message| message.role);
     before == Some(Role::User) && after != Some(Role::User)

@@ -153,7 +153,8 @@ fn fault(job: &CallJob) -> Input {
     match &job.run {
         Some(_) => ended(job.call, call::unknown(""), 0),
         None => {
-            let result = crate::tools::failure("Not run: agentd failed while it looked at this call; its log says how.");
+            let result =
+                crate::tools::failure("Not run: agentd failed while it looked at this call; its log says how.");
             Input::CallAssessed { call: job.call, assessment: Box::new(Assessment::Settled(result)) }
         }
     }

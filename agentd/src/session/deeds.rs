@@ -122,7 +122,7 @@ impl Deeds {
             max_tokens: self.spec.max_tokens,
             system: self.spec.system.clone(),
             tools: self.spec.tools.clone(),
-            messages: machine.history().iter().map(|message| message.as_ref().clone()).collect(),
+            messages: machine.history().to_vec(),
         };
         let job = RequestJob { request, attempt, conversation, spec: Arc::clone(&self.spec) };
         let task = self.tasks.spawn(request_task::run(job, Arc::clone(&self.context), self.news.clone()));

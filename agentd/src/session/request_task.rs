@@ -80,8 +80,7 @@ async fn send(job: &RequestJob, context: &Context, news: &mpsc::Sender<News>) ->
             if error.kind == ErrorKind::Authentication {
                 context.keys.forget_cached();
             }
-            let tries_max = context.config().turn.tries_max;
-            let delay = (job.attempt < tries_max).then(|| retry::next_try(&error, job.attempt, random())).flatten();
+            let delay = retry::next_try(&error, job.attempt, random());
             let next_try =
                 delay.map(|delay| Timestamp::now().plus_ms(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)));
             Err(Failure { problem: error.problem(), next_try })

@@ -24,10 +24,10 @@ fn conversation() -> Conversation {
         max_tokens: 1000,
         system: "Be brief.".to_owned(),
         tools: Vec::new(),
-        messages: vec![Message {
+        messages: vec![Arc::new(Message {
             role: Role::User,
             content: vec![proto::json::JsonText::from_value(&json!({"type": "text", "text": "hi"}))],
-        }],
+        })],
     }
 }
 

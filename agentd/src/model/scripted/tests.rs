@@ -1,5 +1,7 @@
 //! Scenarios are played as written, again and again.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
@@ -10,7 +12,13 @@ fn message(role: Role, block: serde_json::Value) -> Message {
 }
 
 fn conversation(messages: Vec<Message>) -> Conversation {
-    Conversation { model: "demo".to_owned(), max_tokens: 1, system: String::new(), tools: vec![], messages }
+    Conversation {
+        model: "demo".to_owned(),
+        max_tokens: 1,
+        system: String::new(),
+        tools: vec![],
+        messages: messages.into_iter().map(Arc::new).collect(),
+    }
 }
 
 fn prompt() -> Message {

@@ -24,7 +24,7 @@ fn conversation(model: &str, messages: Vec<Message>) -> Conversation {
         max_tokens: 32000,
         system: "You work in a \"sandbox\".".to_owned(),
         tools: tool_definitions(Profile::Anthropic, 30000),
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) fn stored(reply: &Reply, turn: TurnId, request: RequestId, ids: &mut 
         kept: !refused && !blocks.is_empty(),
         replaces_history: matches!(reply.stop, StopReason::Compaction),
         blocks,
-        stop_reason: word(&reply.stop),
+        stop_reason: reply.stop.as_str().to_owned(),
         usage: reply.usage,
     }
 }
@@ -109,22 +109,6 @@ fn stored_block(block: &ReplyBlock, cut: bool, ids: &mut dyn FnMut() -> Uuid) ->
         }),
     };
     StoredBlock { raw: block.raw.as_str().to_owned(), kind }
-}
-
-/// The API's word for a stop reason.
-fn word(stop: &StopReason) -> String {
-    match stop {
-        StopReason::EndTurn => "end_turn",
-        StopReason::StopSequence(_) => "stop_sequence",
-        StopReason::ToolUse => "tool_use",
-        StopReason::MaxTokens => "max_tokens",
-        StopReason::PauseTurn => "pause_turn",
-        StopReason::Refusal { .. } => "refusal",
-        StopReason::ContextWindowExceeded => "model_context_window_exceeded",
-        StopReason::Compaction => "compaction",
-        StopReason::Unknown(word) => word,
-    }
-    .to_owned()
 }
 
 /// A turn that could not go on.

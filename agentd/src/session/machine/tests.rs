@@ -118,11 +118,7 @@ fn call(id: &str) -> ReplyBlock {
     let input = serde_json::json!({"command": id});
     ReplyBlock {
         raw: raw(&serde_json::json!({"type": "tool_use", "id": id, "name": "bash", "input": input})),
-        kind: BlockKind::ToolUse(ToolUse {
-            id: id.into(),
-            name: "bash".into(),
-            input: ToolInput::Valid(raw(&input)),
-        }),
+        kind: BlockKind::ToolUse(ToolUse { id: id.into(), name: "bash".into(), input: ToolInput::Valid(raw(&input)) }),
     }
 }
 
@@ -249,10 +245,7 @@ fn an_interrupt_while_a_command_runs_keeps_its_output_and_answers_every_call() {
     bench.prompt(ApproveMode::All);
     bench.reply(StopReason::ToolUse, vec![call("one"), call("two")]);
     bench.assess(ask());
-    assert!(matches!(
-        bench.step(Input::InterruptAsked { by: "t".into() }).as_slice(),
-        [Effect::CancelCall { .. }]
-    ));
+    assert!(matches!(bench.step(Input::InterruptAsked { by: "t".into() }).as_slice(), [Effect::CancelCall { .. }]));
     // The command ended by itself at the same moment: the turn ends all the same.
     assert!(matches!(bench.finish("half").as_slice(), [Effect::ForgetCall { .. }]));
     assert_eq!(bench.last_turn(), TurnOutcome::Interrupted {});
@@ -365,10 +358,7 @@ fn other_stop_reasons_end_or_go_on_by_name() {
     // Calls beside `end_turn`, as compatible servers send them, are run.
     let mut bench = Bench::new();
     bench.prompt(ApproveMode::All);
-    assert!(matches!(
-        bench.reply(StopReason::EndTurn, vec![call("one")]).as_slice(),
-        [Effect::AssessCall { .. }]
-    ));
+    assert!(matches!(bench.reply(StopReason::EndTurn, vec![call("one")]).as_slice(), [Effect::AssessCall { .. }]));
     // A full window ends the turn; its calls are answered, not run.
     let mut bench = Bench::new();
     bench.prompt(ApproveMode::All);
@@ -557,7 +547,9 @@ fn check(bench: &Bench) {
                 let first_text = next.content.iter().position(|b| b.to_value()["type"] == "text");
                 assert!(first_text.is_none_or(|first| first >= calls.len()), "results stand first");
             }
-            None => assert!(matches!(bench.machine.phase(), Phase::Calling(..)), "unanswered calls are being worked off"),
+            None => {
+                assert!(matches!(bench.machine.phase(), Phase::Calling(..)), "unanswered calls are being worked off")
+            }
         }
     }
     let mut state: HashMap<CallId, u32> = HashMap::new();
