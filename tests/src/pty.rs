@@ -129,6 +129,13 @@ impl Pty {
         plain(&self.shown)
     }
 
+    /// Everything shown so far, as the bytes came.
+    #[must_use]
+    pub fn raw(&mut self) -> String {
+        let _ = self.shown();
+        self.shown.clone()
+    }
+
     /// Waits for the program's end; returns its status and everything shown.
     ///
     /// # Panics
