@@ -31,7 +31,7 @@ run: build
 	cp agentd/src/model/demo/* "$$scratch/work/"; \
 	cd "$$scratch/work"; \
 	approve=; if ! [ -t 0 ] || ! [ -t 2 ]; then approve="--approve all"; fi; \
-	"$$ctl" ask --new --scenario demo $$approve "The first name is missing when I run hello.py. Find out why and mend it." </dev/tty 2>&1 \
+	"$$ctl" ask --new --scenario demo $$approve "The first name is missing when I run hello.py. Find out why and mend it." \
 	  || { code=$$?; exit $$code; }
 
 test: build

@@ -104,7 +104,7 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     let paths = paths(cli)?;
     let Loaded { config, files, mut warnings, .. } = configuration(cli, &paths)?;
     warnings.extend(crate::logging::start(&config.log.level, &|name| std::env::var(name).ok()));
-    for folder in [&paths.runtime, &paths.state, &paths.shims(), &paths.state.join("sessions")] {
+    for folder in [&paths.runtime, &paths.state, &paths.shims(), &paths.sessions()] {
         listener::private_folder(folder)?;
     }
     let activated = systemd::socket()?;

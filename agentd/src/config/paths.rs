@@ -60,7 +60,13 @@ impl Paths {
     /// Private folder of one session: spools, journal, prior versions of files.
     #[must_use]
     pub fn session(&self, session: proto::ids::SessionId) -> PathBuf {
-        self.state.join("sessions").join(session.to_string())
+        self.sessions().join(session.to_string())
+    }
+
+    /// Parent of the sessions' private folders.
+    #[must_use]
+    pub fn sessions(&self) -> PathBuf {
+        self.state.join("sessions")
     }
 
     /// Where the shims' sockets are.

@@ -14,6 +14,7 @@ use super::connection::Connection;
 use super::{convert, subscription};
 use crate::session::registry::check_name;
 use crate::session::{SessionHandle, Subscription, storage_error};
+use crate::shell::Accounting;
 use crate::store::entry::Prompt;
 
 /// Most rows in one page of a log.
@@ -240,7 +241,11 @@ async fn status(connection: &Connection) -> Result<Response, WireError> {
         model: config.model.name.clone(),
         base_url: config.model.base_url.clone(),
         key_source: context.keys.source(&config.model.base_url).to_owned(),
-        accounting: crate::shell::accounting_available().to_owned(),
+        accounting: match crate::shell::accounting_available() {
+            Accounting::Cgroup => "cgroup",
+            Accounting::Marks => "subreaper",
+        }
+        .to_owned(),
     }))
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use proto::ids::CallId;
+use proto::ids::{CallId, SessionId};
 use proto::json::JsonText;
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -15,10 +15,14 @@ use super::deeds::OUTPUT_QUEUE_MAX;
 use super::machine::{Assessment, Input, Runnable};
 use super::news::News;
 use super::ruling;
-use crate::shell::{Shell, ShellError, recover};
+use crate::shell::recover::{self, Remains};
+use crate::shell::{Shell, ShellError, ShellLimits};
 use crate::store::entry::Expect;
 use crate::tools::call::{self, Ended, Parsed, RunSpec};
-use crate::tools::{ToolResult, output};
+use crate::tools::{ToolResult, bash, output};
+
+/// Bytes of a lost command's output that the model is shown: the end says how far it came.
+const CAPTURED_BYTES_MAX: u64 = 8 * 1024;
 
 /// A call for the shell.
 #[derive(Clone, Debug)]
@@ -50,13 +54,13 @@ pub(super) async fn run(
     shell: Shell,
     context: Arc<Context>,
     workspace: PathBuf,
-    state_dir: PathBuf,
+    session: SessionId,
     news: mpsc::Sender<News>,
 ) {
     let work = async {
         match &job.run {
             None => assess(&job, &shell, &workspace).await,
-            Some(order) => execute(&job, order, &shell, &context, &state_dir, &news).await,
+            Some(order) => execute(&job, order, &shell, &context, session, &news).await,
         }
     };
     // A fault of ours ends this call, not the session.
@@ -89,12 +93,11 @@ async fn execute(
     order: &RunOrder,
     shell: &Shell,
     context: &Context,
-    state_dir: &Path,
+    session: SessionId,
     news: &mpsc::Sender<News>,
 ) -> Input {
-    let lost = |captured: String| ended(job.call, call::unknown(&captured), 0);
     if order.shim.is_some_and(|shim| shim != shell.instance()) {
-        return lost(captured(job.call, state_dir).await);
+        return what_remains(session, job.call, shell.limits(), context);
     }
     let parsed = match call::parse(&job.tool, &job.input) {
         Ok(parsed) => parsed,
@@ -110,7 +113,7 @@ async fn execute(
         Ok(Ended { result, duration }) => {
             ended(job.call, result, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
         }
-        Err(error) if error.is_lost() => lost(captured(job.call, state_dir).await),
+        Err(ShellError::Lost) => what_remains(session, job.call, shell.limits(), context),
         Err(error) => ended(job.call, call::shell_failure(&error), 0),
     }
 }
@@ -139,9 +142,33 @@ async fn run_with_output(
     result
 }
 
-async fn captured(call: CallId, state_dir: &Path) -> String {
-    let bytes = recover::remains(call, state_dir).await;
-    output::clean(&bytes)
+/// What a dead shim left of a call: its result, or the fact that nobody knows.
+fn what_remains(session: SessionId, call: CallId, limits: &ShellLimits, context: &Context) -> Input {
+    let result = match recover::remains(session, call, &context.paths.sessions()) {
+        Ok(Remains::Ended(run)) => bash::render(&run, limits),
+        Ok(Remains::NotBegun) => call::not_begun(),
+        Ok(Remains::Unknown { spool }) => call::unknown(&spool.map(|path| captured(&path)).unwrap_or_default()),
+        Err(error) => {
+            tracing::warn!(%session, %call, %error, "the dead shim's journal cannot be read");
+            call::unknown("")
+        }
+    };
+    ended(call, result, 0)
+}
+
+/// The last part of what a command wrote before its shim died.
+fn captured(spool: &Path) -> String {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(spool).and_then(|mut file| {
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(CAPTURED_BYTES_MAX)))?;
+        file.take(CAPTURED_BYTES_MAX).read_to_end(&mut bytes)
+    });
+    match read {
+        Ok(_) => output::clean(&bytes),
+        Err(_) => String::new(),
+    }
 }
 
 fn ended(call: CallId, result: ToolResult, duration_ms: u64) -> Input {

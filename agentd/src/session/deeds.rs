@@ -147,9 +147,8 @@ impl Deeds {
         match what {
             Waiting::Call(job) => {
                 let (context, news) = (Arc::clone(&self.context), self.news.clone());
-                let state_dir = self.context.paths.session(self.session);
                 let workspace = PathBuf::from(&self.cwd);
-                self.tasks.spawn(call_task::run(job, shell, context, workspace, state_dir, news));
+                self.tasks.spawn(call_task::run(job, shell, context, workspace, self.session, news));
             }
             Waiting::Cancel(call) => {
                 self.tasks.spawn(async move {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::Context;
 use super::news::News;
-use crate::shell::{LaunchSpec, Shell, ShellLimits};
+use crate::shell::{LaunchSpec, Shell, ShellLimits, recover};
 
 /// What is wanted.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ pub(super) struct Order {
 /// Finds or starts the shell and tells the session.
 pub(super) async fn run(order: Order, context: Arc<Context>, news: mpsc::Sender<News>) {
     let limits = limits(&context);
-    let state_dir = context.paths.session(order.session);
-    let found = Shell::find(order.session, &context.paths.shims(), &state_dir, limits.clone()).await;
+    let state_dir = context.paths.sessions();
+    let found = Shell::find(order.session, &context.paths.shims(), &state_dir, limits).await;
     let answer = match found {
         Ok(Some(shell)) => News::ShellUp { shell, launched: false },
         Ok(None) | Err(_) if !order.launch => News::ShellAbsent,
@@ -42,6 +42,8 @@ pub(super) async fn run(order: Order, context: Arc<Context>, news: mpsc::Sender<
 }
 
 async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: ShellLimits) -> News {
+    // What a dead shim left running must not run beside its successor.
+    recover::sweep(order.session);
     // Without the client's environment (another daemon was given it) the daemon's own is the best guess.
     let env = order.env.unwrap_or_else(|| EnvVars(std::env::vars().collect()));
     let spec = LaunchSpec {
@@ -65,7 +67,7 @@ async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: She
 
 /// Ends a shell that this daemon has not connected to.
 pub(super) async fn end_leftover(session: SessionId, context: &Context) {
-    let state_dir = context.paths.session(session);
+    let state_dir = context.paths.sessions();
     if let Ok(Some(shell)) = Shell::find(session, &context.paths.shims(), &state_dir, limits(context)).await {
         shell.shutdown().await;
     }

@@ -105,7 +105,7 @@ pub async fn prospect(call: CallId, parsed: &Parsed, shell: &Shell) -> Result<Pr
         }
         Parsed::Editor(input) => {
             let preview = editor::op(input, Mode::Preview {});
-            let reply = shell.file(call, preview).await.map_err(|error| shell_failure(&error))?;
+            let reply = shell.file(call, &preview).await.map_err(|error| shell_failure(&error))?;
             let FileReply::Edited(edited) = &reply else { return Err(editor::render(input, &reply)) };
             let Basis { path, content } = &edited.basis;
             let content = content.as_ref().map(|digest| digest.0.clone());
@@ -171,7 +171,7 @@ pub async fn run(
                 Expect::Nothing | Expect::Directory(_) => None,
             };
             let apply = Mode::Apply(Apply { call: Some(spec.call), expect });
-            let reply = shell.file(spec.call, editor::op(input, apply)).await?;
+            let reply = shell.file(spec.call, &editor::op(input, apply)).await?;
             editor::render(input, &reply)
         }
     };
@@ -202,8 +202,17 @@ pub fn unknown(captured: &str) -> ToolResult {
     ToolResult { outcome: Outcome::Unknown {}, ..failure(&text) }
 }
 
+/// The result of a call whose shim died before it began.
+#[must_use]
+pub fn not_begun() -> ToolResult {
+    failure(
+        "Not run: the session's shell process died before this call began. The shell is a new one; make the call again if \
+         it is still wanted.",
+    )
+}
+
 async fn cwd_of(shell: &Shell) -> Result<String, ShellError> {
-    Ok(shell.state().await?.cwd.display().to_string())
+    Ok(shell.state().await?.cwd)
 }
 
 /// SHA-256 over the parts, each with its length in front, so that no two lists of parts read the same.

@@ -191,12 +191,9 @@ fn call(files: &mut Files, ground: &Ground, step: &Value) -> Answer {
     let text = expand(ground, step).to_string().replace(LONE_SURROGATE.1, LONE_SURROGATE.0);
     let input = JsonText::parse(&text).expect("JSON");
     let result = match editor::parse(&input) {
-        Err(text) => ToolResult {
-            content: vec![Part::Text(text)],
-            is_error: true,
-            outcome: Outcome::Failed {},
-            diff: None,
-        },
+        Err(text) => {
+            ToolResult { content: vec![Part::Text(text)], is_error: true, outcome: Outcome::Failed {}, diff: None }
+        }
         Ok(input) => {
             let apply = Mode::Apply(Apply::default());
             let preview = files.handle(&editor::op(&input, Mode::Preview {}), &ground.root);

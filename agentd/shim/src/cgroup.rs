@@ -1,0 +1,208 @@
+//! Accounting by control groups: one leaf for the shell and the command it runs, older leaves for jobs that went on.
+//!
+//! The shell is moved to a new leaf only when its present one holds other processes at the start of a command, because a
+//! move costs milliseconds. Everything that a command starts is born in the leaf, wherever it hides later.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use proto::shim::outcome::LimitHit;
+use proto::shim::start::Limits;
+
+/// Every group of ours is named so; `shell::recover` finds left-overs by it.
+pub const PREFIX: &str = "agentd-";
+
+/// The control groups of one session.
+#[derive(Debug)]
+pub(crate) struct Cgroups {
+    base: PathBuf,
+    current: PathBuf,
+    older: Vec<PathBuf>,
+    made: u64,
+    limits: Limits,
+}
+
+impl Cgroups {
+    /// Makes the session's group, where there is a version 2 hierarchy that we may write to.
+    pub(crate) fn create(name: &str, limits: Limits) -> io::Result<Self> {
+        let base = own_group()?.join(format!("{PREFIX}{name}"));
+        if base.exists() {
+            sweep(&base);
+        }
+        fs::create_dir_all(&base)?;
+        enable_controllers(&base);
+        let mut groups = Self { current: base.clone(), older: Vec::new(), made: 0, limits, base };
+        groups.current = groups.make_leaf()?;
+        // The proof that it works is a kill file; kernels before 5.14 have none.
+        fs::metadata(groups.current.join("cgroup.kill"))?;
+        Ok(groups)
+    }
+
+    fn make_leaf(&mut self) -> io::Result<PathBuf> {
+        self.made += 1;
+        let leaf = self.base.join(format!("c{}", self.made));
+        fs::create_dir(&leaf)?;
+        for (file, limit) in [("memory.max", self.limits.memory_max), ("pids.max", self.limits.pids_max)] {
+            if let Some(limit) = limit {
+                // Without the controller there is no such file, and no such limit.
+                let _ = fs::write(leaf.join(file), limit.to_string());
+            }
+        }
+        Ok(leaf)
+    }
+
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// Puts a new shell into a leaf of its own.
+    pub(crate) fn adopt(&mut self, shell: Pid) -> io::Result<()> {
+        if !members(&self.current).is_empty() {
+            let leaf = self.make_leaf()?;
+            self.older.push(std::mem::replace(&mut self.current, leaf));
+        }
+        fs::write(self.current.join("cgroup.procs"), shell.to_string())
+    }
+
+    /// Before a command: makes sure that the shell is alone in its leaf.
+    pub(crate) fn begin(&mut self, shell: Pid) -> io::Result<()> {
+        if self.others(shell).is_empty() {
+            return Ok(());
+        }
+        self.leave(shell)?;
+        self.prune();
+        Ok(())
+    }
+
+    fn leave(&mut self, shell: Pid) -> io::Result<PathBuf> {
+        let leaf = self.make_leaf()?;
+        fs::write(leaf.join("cgroup.procs"), shell.to_string())?;
+        let left = std::mem::replace(&mut self.current, leaf);
+        self.older.push(left.clone());
+        Ok(left)
+    }
+
+    fn prune(&mut self) {
+        self.older.retain(|leaf| fs::remove_dir(leaf).is_err() && leaf.exists());
+    }
+
+    /// The processes of the present command.
+    pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
+        let mut pids = members(&self.current);
+        pids.retain(|pid| *pid != shell);
+        pids
+    }
+
+    /// Kills the processes of the present command; the shell is moved out of the way.
+    pub(crate) fn kill_command(&mut self, shell: Pid) -> u32 {
+        let others = self.others(shell);
+        if others.is_empty() {
+            return 0;
+        }
+        let count = u32::try_from(others.len()).unwrap_or(u32::MAX);
+        match self.leave(shell) {
+            Ok(left) => {
+                let _ = fs::write(left.join("cgroup.kill"), "1");
+                // What the shell forked between the look and the move was born in the new leaf.
+                self.kill_each(shell);
+                self.prune();
+            }
+            Err(_) => self.kill_each(shell),
+        }
+        count
+    }
+
+    fn kill_each(&self, shell: Pid) {
+        for pid in self.others(shell) {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+    }
+
+    /// Kills every process of the session, the shell included.
+    pub(crate) fn kill_all(&mut self) -> u32 {
+        let count = self.everyone().len();
+        let _ = fs::write(self.base.join("cgroup.kill"), "1");
+        self.prune();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Every process of the session.
+    pub(crate) fn everyone(&self) -> Vec<Pid> {
+        let mut all = members(&self.current);
+        all.extend(self.older.iter().flat_map(|leaf| members(leaf)));
+        all
+    }
+
+    /// Limits that were hit since the leaf was made.
+    pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
+        let mut hit = Vec::new();
+        if let Some(bytes) =
+            self.limits.memory_max.filter(|_| event_count(&self.current, "memory.events", "oom_kill") > 0)
+        {
+            hit.push(LimitHit::Memory { bytes });
+        }
+        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current, "pids.events", "max") > 0) {
+            hit.push(LimitHit::Processes { count });
+        }
+        hit
+    }
+
+    /// Removes the empty groups at the end.
+    pub(crate) fn remove(&mut self) {
+        sweep(&self.base);
+    }
+}
+
+/// Kills whatever is left in a group of ours and removes it.
+pub fn sweep(base: &Path) {
+    let _ = fs::write(base.join("cgroup.kill"), "1");
+    // The kernel removes members asynchronously; a group that is still busy is removed by the next sweep.
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    let _ = fs::remove_dir(base);
+}
+
+/// The control group (version 2) that this process is in.
+///
+/// # Errors
+/// When there is no such hierarchy.
+pub fn own_group() -> io::Result<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mount = mounts.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        right.starts_with("cgroup2 ").then(|| left.split(' ').nth(4)).flatten()
+    });
+    let mount = mount.ok_or(io::ErrorKind::NotFound)?;
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
+    Ok(Path::new(mount).join(path))
+}
+
+/// Passes the memory and pids controllers down to the leaves, where they exist and are delegated.
+fn enable_controllers(base: &Path) {
+    let Some(parent) = base.parent() else { return };
+    for group in [parent, base] {
+        let have = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
+        for controller in ["memory", "pids"] {
+            if have.split_whitespace().any(|name| name == controller) {
+                let _ = fs::write(group.join("cgroup.subtree_control"), format!("+{controller}"));
+            }
+        }
+    }
+}
+
+fn members(leaf: &Path) -> Vec<Pid> {
+    let text = fs::read_to_string(leaf.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).map(Pid::from_raw).collect()
+}
+
+fn event_count(leaf: &Path, file: &str, key: &str) -> u64 {
+    let text = fs::read_to_string(leaf.join(file)).unwrap_or_default();
+    text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok()).unwrap_or(0)
+}

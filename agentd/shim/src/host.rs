@@ -1,0 +1,350 @@
+//! The one loop: it waits for the shell, its output, its end, the controller and the clock, and owns everything.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use proto::ids::CallId;
+use proto::shim::outcome::{ExitStatus, Renewed, Why};
+
+use crate::bash::{Bash, Birth, Said};
+use crate::calls::Calls;
+use crate::ending::Restarting;
+use crate::files::Files;
+use crate::journal::Journal;
+use crate::link::Link;
+use crate::pipe::Pipe;
+use crate::running::Running;
+use crate::start::{Setup, StartError, shell_env};
+use crate::state::Saved;
+use crate::tree::Tree;
+
+/// How long the shell must be idle before it is asked for its state: longer than the pause between two calls of a
+/// program that makes them in a row, much shorter than a model needs.
+const STATE_AFTER: Duration = Duration::from_millis(1);
+
+/// A state older than this is renewed before the next command even without a pause.
+pub(crate) const STATE_STALE: Duration = Duration::from_millis(100);
+
+/// Bytes of output read at once: what a widened pipe can give in one go, without being felt in memory.
+const READ_BYTES: usize = 256 * 1024;
+
+/// Shells that may end within [`SHELL_STORM`] before the shim waits with the next one.
+const SHELL_BACKOFF: Duration = Duration::from_millis(200);
+
+/// The shim.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) setup: Setup,
+    pub(crate) env: Vec<(String, String)>,
+    signals: SignalFd,
+    pub(crate) link: Option<Link>,
+    pub(crate) strangers: Vec<Link>,
+    pub(crate) bash: Bash,
+    pub(crate) tree: Tree,
+    pub(crate) calls: Calls,
+    pub(crate) journal: Journal,
+    pub(crate) queue: VecDeque<CallId>,
+    pub(crate) running: Option<Running>,
+    /// Opened at the first file operation.
+    pub(crate) files: Option<Files>,
+    pub(crate) restarting: Option<Restarting>,
+    pub(crate) spare: Option<Pipe>,
+    pub(crate) pipes_made: u64,
+    pub(crate) last_status: i32,
+    pub(crate) saved: Saved,
+    pub(crate) state_at: Instant,
+    pub(crate) state_due: Option<Instant>,
+    /// A new shell that no result has told of yet.
+    pub(crate) untold: Option<Renewed>,
+    /// What must be fed to end abort mode.
+    pub(crate) aborting: Option<String>,
+    born: Instant,
+    buffer: Vec<u8>,
+    pub(crate) quit: bool,
+}
+
+/// What woke the loop.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Listener,
+    Signals,
+    Link,
+    Stranger(usize),
+    Ctl,
+    Script,
+    Output,
+    Late(CallId),
+}
+
+impl Host {
+    pub(crate) fn new(setup: Setup) -> Result<Self, StartError> {
+        let mut mask = SigSet::empty();
+        for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+            mask.add(signal);
+        }
+        mask.thread_block().map_err(io::Error::from)?;
+        let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
+        let signals = signals.map_err(io::Error::from)?;
+        let start = &setup.start;
+        let name = start.session.0.simple().to_string();
+        let mut tree = Tree::new(start.accounting, &name, start.limits);
+        let calls = Calls::new(&setup.state_dir, start.limits.spool_bytes)?;
+        let journal = Journal::open(&setup.state_dir)?;
+        let env = shell_env(start);
+        let cwd = PathBuf::from(&start.cwd);
+        let birth = Birth { runtime_dir: &setup.runtime_dir, cwd: &cwd, env: &env };
+        let bash = Bash::start(&birth).map_err(StartError::Shell)?;
+        tree.adopt(bash.pid());
+        let now = Instant::now();
+        Ok(Self {
+            signals,
+            link: None,
+            strangers: Vec::new(),
+            bash,
+            tree,
+            calls,
+            journal,
+            queue: VecDeque::new(),
+            running: None,
+            files: None,
+            restarting: None,
+            spare: None,
+            pipes_made: 0,
+            last_status: 0,
+            saved: Saved::new(cwd),
+            state_at: now,
+            state_due: Some(now + STATE_AFTER),
+            untold: None,
+            aborting: None,
+            born: now,
+            buffer: vec![0; READ_BYTES],
+            quit: false,
+            env,
+            setup,
+        })
+    }
+
+    /// Runs until it is told to end.
+    pub(crate) fn serve(&mut self) {
+        while !self.quit {
+            let ready = match self.wait() {
+                Ok(ready) => ready,
+                Err(nix::Error::EINTR) => continue,
+                Err(error) => {
+                    eprintln!("shim: cannot wait: {error}");
+                    break;
+                }
+            };
+            for source in ready {
+                self.on_ready(source);
+            }
+            self.tick(Instant::now());
+        }
+        self.shut_down();
+    }
+
+    fn wait(&self) -> nix::Result<Vec<Source>> {
+        let input = PollFlags::POLLIN;
+        let mut fds = vec![
+            (Source::Listener, PollFd::new(self.setup.listener.as_fd(), input)),
+            (Source::Signals, PollFd::new(self.signals.as_fd(), input)),
+            (Source::Ctl, PollFd::new(self.bash.ctl(), input)),
+        ];
+        if let Some(script) = self.bash.wants_room() {
+            fds.push((Source::Script, PollFd::new(script, PollFlags::POLLOUT)));
+        }
+        if let Some(running) = &self.running {
+            fds.push((Source::Output, PollFd::new(running.pipe.fd(), input)));
+        }
+        let flags = |link: &Link| if link.wants_room() { input | PollFlags::POLLOUT } else { input };
+        if let Some(link) = &self.link {
+            fds.push((Source::Link, PollFd::new(link.fd(), flags(link))));
+        }
+        for (index, link) in self.strangers.iter().enumerate() {
+            fds.push((Source::Stranger(index), PollFd::new(link.fd(), flags(link))));
+        }
+        for (call, pipe) in self.calls.with_late_output() {
+            fds.push((Source::Late(call), PollFd::new(pipe.fd(), input)));
+        }
+        let timeout = match self.next_time() {
+            None => PollTimeout::NONE,
+            Some(at) => {
+                let left = at.saturating_duration_since(Instant::now());
+                // Rounded up: waking a moment early would only mean to wait again.
+                let ms = left.as_micros().div_ceil(1000).min(60_000);
+                PollTimeout::try_from(u16::try_from(ms).unwrap_or(u16::MAX)).unwrap_or(PollTimeout::ZERO)
+            }
+        };
+        let (sources, mut polled): (Vec<Source>, Vec<PollFd<'_>>) = fds.into_iter().unzip();
+        poll(&mut polled, timeout)?;
+        let ready = polled.iter().map(|fd| fd.revents().is_some_and(|got| !got.is_empty()));
+        let mut ready: Vec<Source> =
+            sources.into_iter().zip(ready).filter_map(|(source, ready)| ready.then_some(source)).collect();
+        // Strangers from the last to the first, because serving one may take it out of the list.
+        ready.sort_by_key(|source| if let Source::Stranger(index) = source { usize::MAX - index } else { 0 });
+        Ok(ready)
+    }
+
+    fn next_time(&self) -> Option<Instant> {
+        let running = self.running.as_ref().map(|running| running.next_time());
+        let restarting = self.restarting.as_ref().map(Restarting::next_time);
+        let state = if self.running.is_none() { self.state_due } else { None };
+        let stranger = self.strangers.iter().map(|link| link.since + crate::serve::HELLO_WAIT).min();
+        [running, restarting, state, stranger].into_iter().flatten().min()
+    }
+
+    fn on_ready(&mut self, source: Source) {
+        match source {
+            Source::Listener => self.on_connection(),
+            Source::Signals => self.on_signals(),
+            Source::Link => self.on_link(),
+            Source::Stranger(index) => self.on_stranger(index),
+            Source::Ctl => self.on_ctl(),
+            Source::Script => {
+                // A shell that cannot be written to is about to be reaped.
+                let _ = self.bash.flush();
+            }
+            Source::Output => self.on_output(),
+            Source::Late(call) => self.on_late_output(call),
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.tick_running(now);
+        self.tick_restarting(now);
+        self.tick_strangers(now);
+        if self.running.is_none() && self.state_due.is_some_and(|due| now >= due) {
+            self.ask_state(now);
+        }
+        self.start_next(now);
+    }
+
+    /// Has the shell tell its state; the answer comes on the control pipe.
+    pub(crate) fn ask_state(&mut self, now: Instant) {
+        self.state_due = None;
+        self.state_at = now;
+        let text = self.bash.text.snapshot();
+        let _ = self.bash.feed(text.as_bytes());
+    }
+
+    /// The shell may have changed since its state was saved.
+    pub(crate) fn state_changed(&mut self, now: Instant) {
+        self.state_due = Some(now + STATE_AFTER);
+    }
+
+    pub(crate) fn on_ctl(&mut self) {
+        for said in self.bash.listen().unwrap_or_default() {
+            match said {
+                Said::Mark { end, status } => self.on_mark(&end, status),
+                Said::Aborting { saved } => {
+                    // A repeated signal reports our own trap; the first report is the user's.
+                    self.aborting.get_or_insert(saved);
+                }
+                Said::State { text } => self.saved.keep(text),
+            }
+        }
+    }
+
+    /// Reads what the running command printed, once.
+    fn on_output(&mut self) {
+        let Some(mut running) = self.running.take() else { return };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if let crate::pipe::Got::Bytes(count) = running.pipe.read(&mut buffer) {
+            self.take_output(&mut running, &buffer[..count]);
+        }
+        self.buffer = buffer;
+        self.running = Some(running);
+    }
+
+    fn on_late_output(&mut self, call: CallId) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if let Some(entry) = self.calls.get_mut(call)
+            && let Some(pipe) = entry.late.as_mut()
+        {
+            match pipe.read(&mut buffer) {
+                crate::pipe::Got::Bytes(count) => entry.spool.append(&buffer[..count]),
+                crate::pipe::Got::Nothing => {}
+                crate::pipe::Got::End => entry.late = None,
+            }
+        }
+        self.buffer = buffer;
+        self.calls.drop_if_done(call);
+    }
+
+    fn on_signals(&mut self) {
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            match i32::try_from(signal.ssi_signo).ok().and_then(|number| Signal::try_from(number).ok()) {
+                Some(Signal::SIGCHLD) => self.reap(),
+                Some(Signal::SIGTERM) => self.quit = true,
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    /// Waits for every child that is over, adopted orphans included.
+    pub(crate) fn reap(&mut self) {
+        loop {
+            let (pid, status) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) => (pid, ExitStatus::Code(code)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, ExitStatus::Signal(signal as i32)),
+                Ok(WaitStatus::StillAlive) | Err(_) => return,
+                Ok(_) => continue,
+            };
+            if pid == self.bash.pid() {
+                self.on_shell_end(status);
+            }
+        }
+    }
+
+    /// Replaces the shell; `why` is what the next result tells.
+    pub(crate) fn renew_shell(&mut self, why: Why) -> Renewed {
+        let fresh = matches!(why, Why::Asked {});
+        let cwd = PathBuf::from(&self.setup.start.cwd);
+        if fresh {
+            self.saved = Saved::new(cwd);
+        }
+        // A shell that ends as soon as it starts must not make the shim spin.
+        let age = self.born.elapsed();
+        if age < SHELL_BACKOFF / 10 {
+            std::thread::sleep(SHELL_BACKOFF);
+        }
+        self.born = Instant::now();
+        self.aborting = None;
+        self.last_status = 0;
+        let restore = self.saved.restore(&self.env, &self.setup.state_dir);
+        let restore = restore.unwrap_or_else(|_| crate::state::Restore {
+            cwd: crate::state::enterable(&self.saved.cwd),
+            env: self.env.clone(),
+            file: None,
+            errexit_dropped: false,
+        });
+        let birth = Birth { runtime_dir: &self.setup.runtime_dir, cwd: &restore.cwd, env: &restore.env };
+        match Bash::start(&birth) {
+            Ok(bash) => self.bash = bash,
+            Err(error) => {
+                eprintln!("shim: cannot start a shell: {error}");
+                self.quit = true;
+            }
+        }
+        self.tree.adopt(self.bash.pid());
+        if let Some(file) = &restore.file {
+            let path = crate::script::quote(file.as_os_str().as_encoded_bytes());
+            let _ = self.bash.feed(format!("\\builtin . {path}\n").as_bytes());
+        }
+        self.saved.cwd.clone_from(&restore.cwd);
+        self.state_changed(Instant::now());
+        Renewed {
+            why,
+            cwd: restore.cwd.to_string_lossy().into_owned(),
+            restored: restore.file.is_some(),
+            errexit_dropped: restore.errexit_dropped,
+        }
+    }
+}

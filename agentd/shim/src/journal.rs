@@ -1,0 +1,105 @@
+//! What became of calls, on disk: a call is recorded before it runs and its end before that is reported, so that both
+//! survive the shim.
+//!
+//! The file is a row of frames ([`proto::shim::frame`]): a JSON header, and the output itself where it is small enough
+//! not to have a file of its own. When nothing is outstanding the file starts over.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use proto::ids::CallId;
+use proto::shim::frame::{self, Decoder};
+use proto::shim::outcome::RunEnd;
+use serde::{Deserialize, Serialize};
+
+/// The journal's name in the state directory.
+pub const FILE: &str = "journal";
+
+/// The file starts over at this size when no result is outstanding.
+const COMPACT_BYTES: u64 = 1024 * 1024;
+
+/// Bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// A command is about to run; its output will be in `spool` once it is more than a little.
+    Began {
+        /// The call.
+        call: CallId,
+        /// Where its output goes.
+        spool: String,
+    },
+    /// A command is over; the body is its output's first and last bytes.
+    Ended {
+        /// The call.
+        call: CallId,
+        /// How.
+        #[serde(flatten)]
+        end: RunEnd,
+    },
+    /// A record of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The journal, open for writing.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: File,
+    bytes: u64,
+    scratch: Vec<u8>,
+}
+
+impl Journal {
+    pub(crate) fn open(state_dir: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(state_dir.join(FILE))?;
+        let bytes = file.metadata()?.len();
+        Ok(Self { file, bytes, scratch: Vec::new() })
+    }
+
+    pub(crate) fn write(&mut self, record: &Record, body: &[u8]) -> io::Result<()> {
+        self.scratch.clear();
+        frame::encode(&mut self.scratch, record, body).map_err(io::Error::other)?;
+        self.file.write_all(&self.scratch)?;
+        self.bytes += self.scratch.len() as u64;
+        self.scratch.shrink_to(READ_BYTES);
+        Ok(())
+    }
+
+    /// No result is outstanding.
+    pub(crate) fn settle(&mut self) {
+        if self.bytes > COMPACT_BYTES && self.file.set_len(0).is_ok() {
+            self.bytes = 0;
+        }
+    }
+}
+
+/// All records of a journal, oldest first, each with its body. A record cut short by a crash ends the list.
+///
+/// # Errors
+/// When the file cannot be read; a missing one is empty.
+pub fn read(state_dir: &Path) -> io::Result<Vec<(Record, Vec<u8>)>> {
+    let mut file = match File::open(state_dir.join(FILE)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let (mut decoder, mut buffer, mut records) = (Decoder::default(), vec![0; READ_BYTES], Vec::new());
+    loop {
+        let got = file.read(&mut buffer)?;
+        if got == 0 {
+            return Ok(records);
+        }
+        decoder.push(&buffer[..got]);
+        while let Some(frame) = decoder.next().map_err(io::Error::other)? {
+            if let Ok(record) = frame.header() {
+                records.push((record, frame.body));
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Accounting without control groups: the shim is the subreaper of all, so that every process of the session descends
+//! from it for ever, and an environment mark says which command a process belongs to.
+//!
+//! A process that has no readable mark belongs to its parent's command; an orphan without one that was not there when
+//! the command began belongs to the command.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The variable that carries the mark.
+pub const VARIABLE: &str = "AGENTD_CALL";
+
+/// Rounds of looking for new children before killing: a process that forks faster than it is stopped is met again.
+const ROUNDS_MAX: usize = 50;
+
+/// A process: pids alone are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Id {
+    pid: i32,
+    start: u64,
+}
+
+/// A living process as the table shows it.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: Id,
+    parent: i32,
+}
+
+/// The processes of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    serial: u64,
+    earlier: HashSet<Id>,
+}
+
+impl Marks {
+    /// Before a command; the value of its mark.
+    pub(crate) fn begin(&mut self, shell: Pid) -> String {
+        self.serial += 1;
+        self.earlier.clear();
+        if !is_quiet(shell) {
+            self.earlier.extend(descendants().iter().map(|entry| entry.id).filter(|id| id.pid != shell.as_raw()));
+        }
+        self.mark()
+    }
+
+    fn mark(&self) -> String {
+        format!("{:x}", self.serial)
+    }
+
+    /// The processes of the present command.
+    pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
+        if is_quiet(shell) {
+            return Vec::new();
+        }
+        let mark = self.mark();
+        let all: HashMap<i32, Entry> = descendants().into_iter().map(|entry| (entry.id.pid, entry)).collect();
+        let belongs = |entry: &Entry| self.belongs(*entry, &all, shell, &mark);
+        all.values().filter(|entry| belongs(entry)).map(|entry| Pid::from_raw(entry.id.pid)).collect()
+    }
+
+    fn belongs(&self, entry: Entry, all: &HashMap<i32, Entry>, shell: Pid, mark: &str) -> bool {
+        let mut entry = entry;
+        // As deep as the tree can be, so that a table that changes while it is read cannot make this endless.
+        for _ in 0..=all.len() {
+            if entry.id.pid == shell.as_raw() || self.earlier.contains(&entry.id) {
+                return false;
+            }
+            match mark_of(entry.id.pid) {
+                Some(found) if found == mark => return true,
+                // `0` is what the shell itself started with: a subshell that has not become another program.
+                Some(found) if found != "0" => return false,
+                Some(_) | None => {}
+            }
+            match all.get(&entry.parent) {
+                Some(parent) if parent.id.pid != shell.as_raw() => entry = *parent,
+                Some(_) | None => return true,
+            }
+        }
+        true
+    }
+
+    /// Kills the processes of the present command.
+    pub(crate) fn kill_command(&self, shell: Pid) -> u32 {
+        kill_until_none(|| self.others(shell))
+    }
+
+    /// Kills every process of the session, the shell included.
+    pub(crate) fn kill_all(&self) -> u32 {
+        kill_until_none(everyone)
+    }
+}
+
+/// Every process of the session.
+pub(crate) fn everyone() -> Vec<Pid> {
+    descendants().iter().map(|entry| Pid::from_raw(entry.id.pid)).collect()
+}
+
+/// Stops everything first, so that nothing forks while it is killed.
+fn kill_until_none(find: impl Fn() -> Vec<Pid>) -> u32 {
+    let mut stopped = HashSet::new();
+    for _ in 0..ROUNDS_MAX {
+        let fresh: Vec<Pid> = find().into_iter().filter(|pid| !stopped.contains(pid)).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for pid in fresh {
+            let _ = kill(pid, Signal::SIGSTOP);
+            stopped.insert(pid);
+        }
+    }
+    for pid in &stopped {
+        let _ = kill(*pid, Signal::SIGKILL);
+    }
+    u32::try_from(stopped.len()).unwrap_or(u32::MAX)
+}
+
+/// Whether there is nothing but the shell, by two short reads instead of the whole table.
+fn is_quiet(shell: Pid) -> bool {
+    let children = |pid: i32| fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let (Ok(of_shell), Ok(of_shim)) = (children(shell.as_raw()), children(own)) else { return false };
+    of_shell.trim().is_empty() && of_shim.trim() == shell.to_string()
+}
+
+/// All living descendants of this process.
+fn descendants() -> Vec<Entry> {
+    let table: Vec<Entry> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(read_entry)
+        .collect();
+    let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
+    for entry in table {
+        children.entry(entry.parent).or_default().push(entry);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![i32::try_from(std::process::id()).unwrap_or(0)];
+    while let Some(pid) = open.pop() {
+        for entry in children.remove(&pid).unwrap_or_default() {
+            open.push(entry.id.pid);
+            found.push(entry);
+        }
+    }
+    found
+}
+
+fn read_entry(pid: i32) -> Option<Entry> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, so fields are counted from its closing bracket.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let start = fields.nth(17)?.parse().ok()?;
+    (state != "Z" && state != "X").then_some(Entry { id: Id { pid, start }, parent })
+}
+
+fn mark_of(pid: i32) -> Option<String> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let prefix = format!("{VARIABLE}=");
+    environ
+        .split(|&byte| byte == 0)
+        .filter_map(|entry| entry.strip_prefix(prefix.as_bytes()))
+        .next_back()
+        .map(|value| String::from_utf8_lossy(value).into_owned())
+}

@@ -1,0 +1,349 @@
+//! A command's life: handed to the shell, its output taken, its end noticed, its result kept and told.
+
+use std::io::{Seek, Write};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use proto::ids::CallId;
+use proto::shim::outcome::{End, ExitStatus, Renewed, RunEnd, Why};
+use proto::shim::reply::{FromShim, Reply};
+use uuid::Uuid;
+
+use crate::calls::{Body, Order, Stage};
+use crate::ending::Ending;
+use crate::host::{Host, STATE_STALE};
+use crate::journal::Record;
+use crate::pipe::{Got, Pipe};
+use crate::script::{Run, Source};
+use crate::spool::count_lines;
+
+/// Output of one command that is streamed as it comes; what follows is streamed in pieces, because nobody can watch more
+/// and everything can be read from the spool.
+const STREAM_WHOLE_BYTES: u64 = 256 * 1024;
+
+/// Size of those pieces.
+const STREAM_PIECE_BYTES: usize = 64 * 1024;
+
+/// Time between them.
+const STREAM_PAUSE: Duration = Duration::from_millis(50);
+
+/// Output that waits in memory is written to disk after this long, so that it is there should the shim be killed.
+const PERSIST_AFTER: Duration = Duration::from_millis(200);
+
+/// First pause before looking whether the mark was swallowed; it doubles up to [`LOOK_MAX`].
+const LOOK_FIRST: Duration = Duration::from_millis(20);
+
+/// Longest pause between such looks.
+const LOOK_MAX: Duration = Duration::from_secs(1);
+
+/// After the mark was found missing, the shell has this long to say it another way before it is replaced.
+const FREE_WAIT: Duration = Duration::from_millis(300);
+
+/// The command that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) call: CallId,
+    pub(crate) mark: String,
+    pub(crate) began: Instant,
+    pub(crate) limit_ms: u64,
+    pub(crate) pipe: Pipe,
+    pub(crate) ending: Option<Ending>,
+    /// The mark came while processes still had to be ended.
+    pub(crate) marked: Option<i32>,
+    pub(crate) killed: u32,
+    look: Look,
+    streamed: u64,
+    stream_at: Instant,
+    persist_at: Option<Instant>,
+    // Kept open until the shell has read it.
+    _text: Option<std::fs::File>,
+}
+
+/// Whether the mark is still to be expected.
+#[derive(Clone, Copy, Debug)]
+enum Look {
+    /// Look at this time, then after twice the pause.
+    At { time: Instant, pause: Duration, suspected: bool },
+    /// The shell was freed and must speak until then.
+    Freed { until: Instant },
+}
+
+impl Running {
+    pub(crate) fn deadline(&self) -> Instant {
+        self.began + Duration::from_millis(self.limit_ms)
+    }
+
+    pub(crate) fn next_time(&self) -> Instant {
+        let look = match self.look {
+            Look::At { time, .. } => time,
+            Look::Freed { until } => until,
+        };
+        let main = self.ending.as_ref().map_or_else(|| self.deadline().min(look), Ending::next_time);
+        self.persist_at.map_or(main, |at| at.min(main))
+    }
+}
+
+impl Host {
+    /// Starts the next command, if none runs.
+    pub(crate) fn start_next(&mut self, now: Instant) {
+        while self.running.is_none() && self.restarting.is_none() && !self.quit {
+            let Some(call) = self.queue.pop_front() else { return };
+            let Some(entry) = self.calls.get_mut(call) else { continue };
+            let stage = Stage::Running { head_bytes: 0, tail_bytes: 0 };
+            let Stage::Waiting(order) = std::mem::replace(&mut entry.stage, stage) else { continue };
+            entry.stage = Stage::Running { head_bytes: order.head_bytes, tail_bytes: order.tail_bytes };
+            if let Err(error) = self.start(call, &order, now) {
+                eprintln!("shim: cannot run {call}: {error}");
+                self.close(call, End::NotRun {}, now, 0, None, false);
+            }
+        }
+    }
+
+    fn start(&mut self, call: CallId, order: &Order, now: Instant) -> std::io::Result<()> {
+        let spool = self.calls.spool_path(call).to_string_lossy().into_owned();
+        self.journal.write(&Record::Began { call, spool }, &[])?;
+        let pipe = match self.spare.take() {
+            Some(pipe) => pipe,
+            None => {
+                self.pipes_made += 1;
+                Pipe::make(self.setup.runtime_dir.join(format!("d{}", self.pipes_made)))?
+            }
+        };
+        if self.state_due.is_some() && now.duration_since(self.state_at) > STATE_STALE {
+            self.ask_state(now);
+        }
+        self.state_due = None;
+        let call_mark = self.tree.begin(self.bash.pid())?;
+        let mark = Uuid::new_v4().simple().to_string();
+        let (text, path) =
+            if Source::fits(&order.command) { (None, String::new()) } else { text_file(&order.command)? };
+        let source = if text.is_some() { Source::File(&path) } else { Source::Text(&order.command) };
+        let run = Run { data: pipe.path(), end: &mark, mark: call_mark.as_deref(), last_status: self.last_status };
+        let script = self.bash.text.command(source, &run);
+        let look = Look::At { time: now + LOOK_FIRST, pause: LOOK_FIRST, suspected: false };
+        self.running = Some(Running {
+            call,
+            mark,
+            began: now,
+            limit_ms: order.deadline_ms,
+            pipe,
+            ending: None,
+            marked: None,
+            killed: 0,
+            look,
+            streamed: 0,
+            stream_at: now,
+            persist_at: None,
+            _text: text,
+        });
+        // A shell that cannot be fed is dead: its end is reaped and told as the command's.
+        let _ = self.bash.feed(&script);
+        Ok(())
+    }
+
+    /// Takes a piece of output into the spool and on to the controller.
+    pub(crate) fn take_output(&mut self, running: &mut Running, bytes: &[u8]) {
+        let Some(entry) = self.calls.get_mut(running.call) else { return };
+        let offset = entry.spool.total();
+        entry.spool.append(bytes);
+        let now = Instant::now();
+        if entry.spool.is_volatile() && running.persist_at.is_none() {
+            running.persist_at = Some(now + PERSIST_AFTER);
+        }
+        let Some(link) = self.link.as_mut() else { return };
+        let piece = if offset + bytes.len() as u64 <= STREAM_WHOLE_BYTES {
+            bytes
+        } else if now >= running.stream_at {
+            running.stream_at = now + STREAM_PAUSE;
+            &bytes[..bytes.len().min(STREAM_PIECE_BYTES)]
+        } else {
+            return;
+        };
+        if link.is_crowded() {
+            return;
+        }
+        let news = FromShim { re: None, reply: Reply::Output { call: running.call, offset } };
+        running.streamed = offset + piece.len() as u64;
+        if !link.send(&news, piece) {
+            self.link = None;
+        }
+    }
+
+    pub(crate) fn tick_running(&mut self, now: Instant) {
+        let Some(running) = self.running.as_mut() else { return };
+        if running.persist_at.is_some_and(|at| now >= at) {
+            running.persist_at = None;
+            if let Some(entry) = self.calls.get_mut(running.call) {
+                let _ = entry.spool.persist();
+            }
+        }
+        if running.ending.is_some() {
+            self.tick_ending(now);
+        } else if now >= running.deadline() {
+            let limit_ms = running.limit_ms;
+            self.begin_ending(End::TimedOut { limit_ms }, now);
+        } else {
+            self.look_for_mark(now);
+        }
+    }
+
+    /// The mark is the last line fed: once it was read, it is said at once, unless something stands in its way.
+    fn look_for_mark(&mut self, now: Instant) {
+        let Some(running) = self.running.as_mut() else { return };
+        match running.look {
+            Look::At { time, .. } if now < time => {}
+            Look::At { pause, suspected, .. } => {
+                let swallowed = self.bash.has_read_all();
+                let pause = if swallowed { LOOK_FIRST } else { (pause * 2).min(LOOK_MAX) };
+                running.look = Look::At { time: now + pause, pause, suspected: swallowed };
+                if swallowed && suspected {
+                    running.look = Look::Freed { until: now + FREE_WAIT };
+                    let text = self.bash.text.free_builtin(&running.mark);
+                    let _ = self.bash.feed(text.as_bytes());
+                }
+            }
+            Look::Freed { until } if now < until => {}
+            Look::Freed { .. } => self.bash.kill(),
+        }
+    }
+
+    /// The shell said that a command is over.
+    pub(crate) fn on_mark(&mut self, mark: &str, status: i32) {
+        let Some(running) = self.running.as_mut() else { return };
+        if running.mark != mark || running.marked.is_some() {
+            return;
+        }
+        if running.ending.is_some() {
+            running.marked = Some(status);
+            return;
+        }
+        self.finish(End::Exited { status }, None, Instant::now());
+    }
+
+    /// The shell is gone.
+    pub(crate) fn on_shell_end(&mut self, status: ExitStatus) {
+        // The mark may have been said just before.
+        self.on_ctl();
+        if self.restarting.is_some() {
+            self.on_shell_killed_for_restart();
+            return;
+        }
+        let why = match self.running.as_ref() {
+            Some(running) if running.ending.is_some() || matches!(running.look, Look::Freed { .. }) => Why::Stuck {},
+            Some(_) | None => Why::Ended { status },
+        };
+        let renewed = self.renew_shell(why);
+        let Some(running) = self.running.as_mut() else {
+            self.untold = Some(renewed);
+            return;
+        };
+        match running.ending.as_mut() {
+            Some(ending) => ending.shell_lost(renewed),
+            None => self.finish(End::ShellEnded { status }, Some(renewed), Instant::now()),
+        }
+    }
+
+    /// The command is over: takes what it printed before its end, keeps the result, tells it.
+    pub(crate) fn finish(&mut self, end: End, renewed: Option<Renewed>, now: Instant) {
+        let Some(mut running) = self.running.take() else { return };
+        self.drain(&mut running);
+        if renewed.is_none()
+            && let Some(cwd) = self.bash.cwd()
+        {
+            self.saved.cwd = cwd;
+        }
+        if let End::Exited { status } = end {
+            self.last_status = status;
+        }
+        if let Some(saved) = self.aborting.take() {
+            let text = self.bash.text.end_abort(&saved);
+            let _ = self.bash.feed(text.as_bytes());
+        }
+        let freed = matches!(running.look, Look::Freed { .. });
+        let call = running.call;
+        if running.pipe.release() {
+            self.spare = running.pipe.hold().is_ok().then_some(running.pipe);
+        } else if let Some(entry) = self.calls.get_mut(call) {
+            entry.late = Some(running.pipe);
+        }
+        let renewed = renewed.or_else(|| self.untold.take());
+        let duration = now.duration_since(running.began);
+        self.state_changed(now);
+        self.close(call, end, now.checked_sub(duration).unwrap_or(now), running.killed, renewed, freed);
+    }
+
+    /// Reads exactly what is in the pipe now: that was written before the end, and a process that goes on printing
+    /// cannot make this last.
+    fn drain(&mut self, running: &mut Running) {
+        let mut left = running.pipe.waiting();
+        let mut buffer = vec![0; left.min(STREAM_PIECE_BYTES)];
+        while left > 0 {
+            let want = left.min(buffer.len());
+            let Got::Bytes(count) = running.pipe.read(&mut buffer[..want]) else { return };
+            left -= count;
+            self.take_output(running, &buffer[..count]);
+        }
+    }
+
+    /// Keeps a result and tells it.
+    pub(crate) fn close(
+        &mut self,
+        call: CallId,
+        end: End,
+        began: Instant,
+        killed: u32,
+        renewed: Option<Renewed>,
+        builtin_freed: bool,
+    ) {
+        let background = u32::try_from(self.tree.others(self.bash.pid()).len()).unwrap_or(u32::MAX);
+        let limits_hit = self.tree.limits_hit();
+        let Some(entry) = self.calls.get_mut(call) else { return };
+        let (head, tail) = match entry.stage {
+            Stage::Running { head_bytes, tail_bytes } => (head_bytes, tail_bytes),
+            Stage::Waiting(_) | Stage::Over { .. } | Stage::Restarted(_) => (0, 0),
+        };
+        entry.spool.seal();
+        let (body, head_bytes) = entry.spool.ends(head, tail).unwrap_or_default();
+        let run_end = RunEnd {
+            end,
+            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            output_bytes: entry.spool.total(),
+            output_lines: entry.spool.lines(),
+            head_bytes,
+            omitted_lines: entry.spool.lines().saturating_sub(count_lines(&body)),
+            spool: entry.spool.path().map(|path| path.to_string_lossy().into_owned()),
+            spool_gap_bytes: entry.spool.gap(),
+            killed,
+            renewed,
+            limits_hit,
+            builtin_freed,
+            background,
+        };
+        if let Err(error) = self.journal.write(&Record::Ended { call, end: run_end.clone() }, &body) {
+            eprintln!("shim: cannot record the end of {call}: {error}");
+        }
+        let news = FromShim { re: None, reply: Reply::Finished { call, end: run_end.clone() } };
+        if let Some(link) = self.link.as_mut()
+            && !link.send(&news, &body)
+        {
+            self.link = None;
+        }
+        let body = if run_end.spool.is_some() {
+            Body::InSpool { head_bytes: head, tail_bytes: tail }
+        } else {
+            Body::Held(body)
+        };
+        entry.stage = Stage::Over { end: Box::new(run_end), body };
+    }
+}
+
+/// Puts a long command where the shell can read it in one piece: a file without a name.
+fn text_file(command: &[u8]) -> std::io::Result<(Option<std::fs::File>, String)> {
+    let fd = memfd_create(c"command", MFdFlags::MFD_CLOEXEC)?;
+    let mut file = std::fs::File::from(fd);
+    file.write_all(command)?;
+    file.rewind()?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    Ok((Some(file), path))
+}

@@ -1,0 +1,69 @@
+//! What a new shell takes over from the one before it: directory, exported variables, options, functions, aliases.
+//!
+//! The old shell tells its state when it has been idle for a moment, never while it matters for speed; the directory is
+//! the kernel's word after every command.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access};
+
+/// The last good state of a shell.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    pub(crate) cwd: PathBuf,
+    /// Text that makes the state again, as the shell itself quoted it.
+    text: Option<String>,
+}
+
+/// What a new shell is given.
+#[derive(Debug)]
+pub(crate) struct Restore {
+    pub(crate) cwd: PathBuf,
+    pub(crate) env: Vec<(String, String)>,
+    /// A file to be read by the new shell.
+    pub(crate) file: Option<PathBuf>,
+    /// `set -e` was on: a shell that ended by it would end by it again.
+    pub(crate) errexit_dropped: bool,
+}
+
+impl Saved {
+    pub(crate) fn new(cwd: PathBuf) -> Self {
+        Self { cwd, text: None }
+    }
+
+    pub(crate) fn keep(&mut self, text: String) {
+        self.text = Some(text);
+    }
+
+    /// Prepares a new shell; `env` is the session's first environment.
+    pub(crate) fn restore(&self, env: &[(String, String)], state_dir: &Path) -> io::Result<Restore> {
+        let cwd = enterable(&self.cwd);
+        let Some(text) = &self.text else {
+            return Ok(Restore { cwd, env: env.to_vec(), file: None, errexit_dropped: false });
+        };
+        let errexit_dropped = text.lines().any(|line| line == "set -o errexit");
+        let path = state_dir.join("restore");
+        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&path)?;
+        for line in text.lines().filter(|line| *line != "set -o errexit") {
+            writeln!(file, "{line}")?;
+        }
+        // What the old shell had unset or no longer exported must not come back with the first environment.
+        let exported = |name: &str| {
+            text.lines().any(|line| {
+                let rest = line.strip_prefix("declare -").and_then(|line| line.split_once(' '));
+                rest.is_some_and(|(_, rest)| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
+            })
+        };
+        let env = env.iter().filter(|(name, _)| exported(name) || name.starts_with("BASH_FUNC_")).cloned().collect();
+        Ok(Restore { cwd, env, file: Some(path), errexit_dropped })
+    }
+}
+
+/// The directory itself, or the nearest one above it that can be entered.
+pub(crate) fn enterable(dir: &Path) -> PathBuf {
+    let good = dir.ancestors().find(|dir| dir.is_absolute() && dir.is_dir() && access(*dir, AccessFlags::X_OK).is_ok());
+    good.unwrap_or(Path::new("/")).to_owned()
+}

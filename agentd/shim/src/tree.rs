@@ -1,0 +1,124 @@
+//! Which processes a command started, and ending exactly those: by control groups or, without them, by marks.
+
+use std::io;
+use std::path::Path;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use proto::shim::outcome::LimitHit;
+use proto::shim::start::{Accounting, Limits, Wish};
+
+use crate::cgroup::Cgroups;
+use crate::marks::{self, Marks};
+
+/// The processes of one session.
+#[derive(Debug)]
+pub(crate) enum Tree {
+    Cgroup(Cgroups),
+    Marks(Marks),
+}
+
+impl Tree {
+    pub(crate) fn new(wish: Wish, name: &str, limits: Limits) -> Self {
+        let groups = match wish {
+            Wish::Auto => Cgroups::create(name, limits).ok(),
+            Wish::Marks => None,
+        };
+        groups.map_or_else(|| Self::Marks(Marks::default()), Self::Cgroup)
+    }
+
+    pub(crate) fn accounting(&self) -> Accounting {
+        match self {
+            Self::Cgroup(_) => Accounting::Cgroup,
+            Self::Marks(_) => Accounting::Marks,
+        }
+    }
+
+    /// A new shell joins. Should its group refuse it, marks are what is left.
+    pub(crate) fn adopt(&mut self, shell: Pid) {
+        if let Self::Cgroup(groups) = self
+            && groups.adopt(shell).is_err()
+        {
+            *self = Self::Marks(Marks::default());
+        }
+    }
+
+    /// Before a command; the value of its environment mark, where marks are used.
+    pub(crate) fn begin(&mut self, shell: Pid) -> io::Result<Option<String>> {
+        match self {
+            Self::Cgroup(groups) => groups.begin(shell).map(|()| None),
+            Self::Marks(marks) => Ok(Some(marks.begin(shell))),
+        }
+    }
+
+    /// The processes of the present command, without the shell.
+    pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
+        match self {
+            Self::Cgroup(groups) => groups.others(shell),
+            Self::Marks(marks) => marks.others(shell),
+        }
+    }
+
+    /// Asks the processes of the present command to end; stopped ones are woken to hear it.
+    pub(crate) fn interrupt_command(&self, shell: Pid) {
+        for pid in self.others(shell) {
+            let _ = kill(pid, Signal::SIGINT);
+            let _ = kill(pid, Signal::SIGCONT);
+        }
+    }
+
+    /// Kills the processes of the present command and counts them.
+    pub(crate) fn kill_command(&mut self, shell: Pid) -> u32 {
+        match self {
+            Self::Cgroup(groups) => groups.kill_command(shell),
+            Self::Marks(marks) => marks.kill_command(shell),
+        }
+    }
+
+    /// Kills every process of the session, the shell included, and counts them.
+    pub(crate) fn kill_all(&mut self) -> u32 {
+        match self {
+            Self::Cgroup(groups) => groups.kill_all().max(Marks::default().kill_all()),
+            Self::Marks(marks) => marks.kill_all(),
+        }
+    }
+
+    /// Every living process of the session.
+    pub(crate) fn everyone(&self) -> Vec<Pid> {
+        match self {
+            Self::Cgroup(groups) => groups.everyone(),
+            Self::Marks(_) => marks::everyone(),
+        }
+    }
+
+    pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
+        match self {
+            Self::Cgroup(groups) => groups.limits_hit(),
+            Self::Marks(_) => Vec::new(),
+        }
+    }
+
+    /// Whether a process belongs to the session: such a one may not control it.
+    pub(crate) fn holds(&self, pid: Pid) -> bool {
+        self.group().is_some_and(|base| is_in_group(pid, base)) || marks::everyone().contains(&pid)
+    }
+
+    fn group(&self) -> Option<&Path> {
+        match self {
+            Self::Cgroup(groups) => Some(groups.base()),
+            Self::Marks(_) => None,
+        }
+    }
+
+    pub(crate) fn remove(&mut self) {
+        if let Self::Cgroup(groups) = self {
+            groups.remove();
+        }
+    }
+}
+
+fn is_in_group(pid: Pid, base: &Path) -> bool {
+    let Some(name) = base.file_name().and_then(|name| name.to_str()) else { return false };
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    groups.lines().filter_map(|line| line.strip_prefix("0::/")).any(|path| path.split('/').any(|part| part == name))
+}
