@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use harness::client::{Client, ConnectError};
 use harness::daemon::Daemon;
 use harness::machine::Machine;
-use harness::model_server::Reply;
+use harness::model_server::{Block, Reply};
 use harness::scene::Scene;
 use harness::wait::PATIENCE;
 use proto::frame::FRAME_BYTES_MAX;
@@ -144,8 +144,9 @@ fn a_slow_reader_is_told_where_to_resume_and_holds_nobody_up() {
     let mut slow = scene.another("slow", "");
     // Much more than any buffer between daemon and client holds, as live output.
     scene.server.script(Reply::bash("head -c 60000000 /dev/zero | tr '\\0' x | fold -w 99"));
-    for number in 0..200 {
-        scene.server.script(Reply::bash(&format!("echo {number}")));
+    // And more rows than its queue: live pieces are dropped for it, rows never.
+    for _ in 0..60 {
+        scene.server.script(Reply::blocks((0..10).map(|number| Block::bash(&format!("echo {number}"))).collect()));
     }
     scene.server.script(Reply::text("much was written"));
     scene.good_turn("write much");

@@ -52,5 +52,8 @@ fn the_units_are_what_systemd_expects() {
     }
     let mut command = machine.command("systemd-analyze".as_ref());
     let output = command.args(["--user", "verify", "./agentd.service", "./agentd.socket"]).output().unwrap();
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    // The man page is there once it is installed. An unknown key is told on standard error only.
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<&str> = stderr.lines().filter(|line| !line.contains("Command 'man ")).collect();
+    assert!(said.is_empty(), "{output:?}");
 }
