@@ -210,7 +210,8 @@ impl Machine {
 
     /// Ends daemon and shells as a user would.
     fn end(&self) {
-        let daemon = if self.processes().is_empty() {
+        // A killed daemon's socket is the next one's to clear away, too.
+        let daemon = if self.processes().is_empty() && !self.socket().exists() {
             return;
         } else if Client::connect(&self.socket()).is_ok() {
             None

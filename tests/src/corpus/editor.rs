@@ -166,6 +166,11 @@ impl Case {
         if steps.iter().any(|step| matches!(step, Step::KillDuring)) {
             return Verdict::Skipped("played by the claim about a killed writer".into());
         }
+        for step in &steps {
+            // Changes before the first call are part of what it finds.
+            let Step::External(change) = step else { break };
+            change.iter().for_each(|(path, spec)| base.put(path, spec));
+        }
         let before = base.snapshot();
         let racing = steps.iter().find_map(|step| match step {
             Step::Race { swap, link, .. } => Some(Swapper::start(base.path(swap), link.clone())),
@@ -217,7 +222,8 @@ fn watcher(steps: &[Step], base: &Base, seen: &Arc<Mutex<Vec<Seen>>>) -> super::
     for step in steps {
         match step {
             Step::Calls(_) | Step::Race { .. } | Step::KillDuring => changes.push(Vec::new()),
-            Step::External(change) => changes.last_mut().expect("a call comes first").push(change.clone()),
+            // Those before the first call were made before the session began.
+            Step::External(change) => changes.last_mut().into_iter().for_each(|after| after.push(change.clone())),
         }
     }
     let racing = steps.iter().any(|step| matches!(step, Step::Race { .. }));

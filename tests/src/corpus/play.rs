@@ -124,7 +124,7 @@ impl Stage {
         client.prompt(&self.machine, session, prompt, ApproveMode::All);
         let end = client.until_turn_ended().outcome;
         self.remove(&mut client, session);
-        assert_eq!(end, TurnOutcome::Done {}, "the turn of {prompt:?} ended otherwise");
+        assert_eq!(end, TurnOutcome::Done {}, "the turn of {prompt:?}");
         let taken = play.lock().expect("the turn is over").taken.clone();
         assert_eq!(taken.len(), count, "each step of {prompt:?} is answered");
         taken
