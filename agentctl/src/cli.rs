@@ -24,12 +24,29 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 pub struct GlobalArgs {
     /// The daemon's socket [default: $XDG_RUNTIME_DIR/agentd/agentd.sock]
-    #[arg(long, global = true, env = "AGENTD_SOCKET", hide_env_values = true, value_name = "PATH")]
+    #[arg(
+        long,
+        global = true,
+        env = "AGENTD_SOCKET",
+        hide_env_values = true,
+        value_name = "PATH",
+        help_heading = "Global options"
+    )]
     pub socket: Option<PathBuf>,
     /// Do not start a daemon when none runs
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub no_start: bool,
 }
+
+/// What `ask` is used for, under its help.
+const ASK_EXAMPLES: &str = "\
+Examples:
+  agentctl ask \"why does the build fail?\"
+  git diff | agentctl ask \"review this\"
+  agentctl ask --new --name docs \"write a README\"
+  agentctl ask --detach \"run the long tests\"; agentctl attach
+  agentctl ask --approve all --quiet \"count the lines of src\" > answer.md
+  agentctl ask --scenario demo \"show me\"";
 
 /// All commands.
 #[derive(Debug, Subcommand)]
@@ -38,6 +55,7 @@ pub enum Command {
     ///
     /// Without --session or --new, the newest idle session of the current directory is continued. The answer goes to
     /// standard output, everything else to standard error.
+    #[command(after_help = ASK_EXAMPLES)]
     Ask(AskArgs),
     /// Watch a session live, type prompts, answer its questions
     Attach(AttachArgs),

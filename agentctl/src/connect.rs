@@ -13,7 +13,7 @@ use futures_util::{SinkExt, StreamExt};
 use proto::frame::{self, FRAME_BYTES_MAX};
 use proto::handshake::{ANSWER_BYTES_MAX, Answer, Codec, PROTOCOL, Preface, Refusal, Role, version_sentence};
 use proto::request::{ClientFrame, ClientInfo, Hello, Request};
-use proto::response::{Response, ResponseResult, ServerFrame};
+use proto::response::{Response, ResponseFrame, ResponseResult, ServerFrame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -39,6 +39,8 @@ pub struct Connection {
     kept: VecDeque<ServerFrame>,
     /// The daemon's release.
     pub release: String,
+    /// The daemon's process, as the kernel knows it.
+    pub pid: Option<i32>,
 }
 
 /// Takes the variant a request is answered with, or reports the answer as unexpected.
@@ -65,9 +67,9 @@ impl Connection {
     async fn greet(socket: &Path, uid: u32, role: Role, client: ClientInfo) -> Result<Self, CtlError> {
         let unreachable = |source| CtlError::Unreachable { socket: socket.to_owned(), source };
         let mut stream = UnixStream::connect(socket).await.map_err(unreachable)?;
-        let peer = stream.peer_cred().map_err(CtlError::Connection)?.uid();
-        if peer != uid {
-            return Err(CtlError::OtherUser { path: socket.to_owned(), owner: peer, me: uid });
+        let peer = stream.peer_cred().map_err(CtlError::Connection)?;
+        if peer.uid() != uid {
+            return Err(CtlError::OtherUser { path: socket.to_owned(), owner: peer.uid(), me: uid });
         }
         let preface = Preface { version: PROTOCOL, codec: Codec::Bincode, role };
         // A daemon that refuses at once may have closed its end already; its answer can still be read.
@@ -82,7 +84,8 @@ impl Connection {
         let mut parts = FramedParts::new::<Bytes>(stream, codec);
         parts.read_buf = rest;
         let framed = Framed::from_parts(parts);
-        let mut connection = Self { framed, socket: socket.to_owned(), last_id: 0, kept: VecDeque::new(), release };
+        let mut connection =
+            Self { framed, socket: socket.to_owned(), last_id: 0, kept: VecDeque::new(), release, pid: peer.pid() };
         // Its answer carries nothing; the first call skips over it.
         connection.post(Request::Hello(Hello { client })).await?;
         Ok(connection)
@@ -129,8 +132,8 @@ impl Connection {
         }
     }
 
-    /// The next frame of a subscription; `None` when the daemon closed the connection. May be cancelled and called
-    /// again without losing a frame.
+    /// The next frame of a subscription, or the refusal of something that was posted; `None` when the daemon closed the
+    /// connection. May be cancelled and called again without losing a frame.
     ///
     /// # Errors
     /// The connection broke or carried something that is no frame.
@@ -140,7 +143,7 @@ impl Connection {
         }
         loop {
             match self.read().await? {
-                Some(ServerFrame::Response(_)) => {}
+                Some(ServerFrame::Response(ResponseFrame { result: ResponseResult::Ok(_), .. })) => {}
                 other => return Ok(other),
             }
         }

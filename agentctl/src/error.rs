@@ -103,8 +103,11 @@ pub enum CtlError {
         detail: String,
     },
     /// The connection ended in the middle.
-    #[error("agentd closed the connection; the session goes on where it runs: `agentctl attach` shows it")]
+    #[error("agentd closed the connection before it was done; try again, `agentctl doctor` looks closer")]
     Lost,
+    /// The daemon was lost while a session was followed, and did not come back.
+    #[error("agentd is gone; running commands go on, the next agentd finds them and `agentctl attach` shows them")]
+    Gone,
     /// No answer in time.
     #[error("agentd at {} did not answer within {seconds} s; `agentctl doctor` looks closer", .socket.display())]
     Silent {
@@ -192,6 +195,7 @@ impl CtlError {
             | Self::Spawn { .. }
             | Self::Unit { .. }
             | Self::Lost
+            | Self::Gone
             | Self::Silent { .. }
             | Self::Frame(_)
             | Self::Connection(_) => Exit::Unreachable,

@@ -32,6 +32,8 @@ pub struct Screen {
     area: usize,
     cursor_row: usize,
     painted: Vec<String>,
+    /// Whether the terminal was asked to mark pastes.
+    marks_pastes: bool,
 }
 
 impl std::fmt::Debug for Screen {
@@ -50,7 +52,19 @@ impl Screen {
     /// Any two writers.
     #[must_use]
     pub fn new(out: Box<dyn Write>, err: Box<dyn Write>, tty: Terminals) -> Self {
-        Self { out, err, tty, open_line: false, area: 0, cursor_row: 0, painted: Vec::new() }
+        Self { out, err, tty, open_line: false, area: 0, cursor_row: 0, painted: Vec::new(), marks_pastes: false }
+    }
+
+    /// Asks the terminal to mark what is pasted, until this screen goes: a paste with line breaks is one input.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn mark_pastes(&mut self) -> Result<(), CtlError> {
+        if !self.repaints() {
+            return Ok(());
+        }
+        self.marks_pastes = true;
+        write(&mut self.err, "\x1b[?2004h")
     }
 
     /// Columns that lines are cut to; without a terminal nothing is cut.
@@ -127,7 +141,7 @@ impl Screen {
     /// As [`Self::text`].
     pub fn json<T: serde::Serialize>(&mut self, value: &T) -> Result<(), CtlError> {
         let text = serde_json::to_string(value).map_err(|error| CtlError::Output(error.into()))?;
-        let text = if self.tty.stdout { sanitize::line(&text) } else { text };
+        let text = if self.tty.stdout { sanitize::json(&text) } else { text };
         write(&mut self.out, &(text + "\n"))
     }
 
@@ -190,6 +204,19 @@ impl Screen {
         self.painted.clear();
     }
 
+    /// After a change of size nobody knows how the terminal wrapped the area: it is left where it is, and the next one
+    /// begins below it.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn resized(&mut self) -> Result<(), CtlError> {
+        if self.area == 0 {
+            return Ok(());
+        }
+        self.forget();
+        write(&mut self.err, "\r\n")
+    }
+
     fn erase(&mut self) -> String {
         if self.area == 0 {
             return String::new();
@@ -197,6 +224,15 @@ impl Screen {
         let text = format!("{}\r\x1b[J", up(self.cursor_row));
         self.forget();
         text
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if self.marks_pastes {
+            // A terminal that is gone marks nothing.
+            let _ = write(&mut self.err, "\x1b[?2004l");
+        }
     }
 }
 

@@ -31,15 +31,22 @@ const READY_WAIT: Duration = Duration::from_secs(20);
 /// Longest message on the ready descriptor: one sentence.
 const READY_BYTES_MAX: u64 = 4096;
 
-/// How often a connect is tried again after a start. With the pauses below this is about four seconds: the time between
-/// another starter's lock and its socket.
-const CONNECT_TRIES: u32 = 12;
+/// How often a daemon is started in one command. The one that said `already running` may have been on its way out, or the
+/// starter that won may have died: then somebody must start again.
+const STARTS_MAX: u32 = 8;
+
+/// How often a connect is tried after a start. With the pauses below this is 0.3 s: long beside the time between another
+/// starter's lock and its socket, short for who waits. All starts together make it 2.5 s, for a slow disk.
+const CONNECT_TRIES: u32 = 7;
 
 /// Pause before the first new try; it doubles up to [`CONNECT_PAUSE_MAX`].
 const CONNECT_PAUSE: Duration = Duration::from_millis(5);
 
 /// Longest pause between two tries.
 const CONNECT_PAUSE_MAX: Duration = Duration::from_millis(640);
+
+/// Size of the log over which a start puts it aside: one old and one new log of this size are the most it ever takes.
+const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// What the daemon says on the ready descriptor when another one holds the lock.
 const ALREADY_RUNNING: &str = "already running";
@@ -49,22 +56,30 @@ const ALREADY_RUNNING: &str = "already running";
 /// # Errors
 /// Whatever keeps us from a connection, as a sentence for the user.
 pub async fn connect(context: &Context, role: Role) -> Result<Connection, CtlError> {
-    match try_connect(context, role).await {
-        Err(CtlError::Unreachable { source, .. }) if context.may_start && is_absent(&source) => {}
-        other => return other,
+    let mut result = try_connect(context, role).await;
+    for _ in 0..STARTS_MAX {
+        match &result {
+            Err(CtlError::Unreachable { source, .. }) if context.may_start && is_absent(source) => {}
+            Ok(_) | Err(_) => break,
+        }
+        start(context).await?;
+        result = connect_soon(context, role).await;
     }
-    start(context).await?;
+    result
+}
+
+/// Connects to a daemon that is just starting.
+async fn connect_soon(context: &Context, role: Role) -> Result<Connection, CtlError> {
     let mut pause = CONNECT_PAUSE;
-    let mut tries = 1;
-    loop {
+    for _ in 1..CONNECT_TRIES {
         match try_connect(context, role).await {
-            Err(CtlError::Unreachable { source, .. }) if is_absent(&source) && tries < CONNECT_TRIES => {}
+            Err(CtlError::Unreachable { source, .. }) if is_absent(&source) => {}
             other => return other,
         }
-        tries += 1;
         sleep(pause).await;
         pause = (pause * 2).min(CONNECT_PAUSE_MAX);
     }
+    try_connect(context, role).await
 }
 
 /// Connects without starting anything.
@@ -170,6 +185,10 @@ async fn ending(child: &mut Child) -> String {
 /// Starts the program in a session of its own, with nothing of our terminal.
 fn detached(context: &Context, binary: &Path, log: &Path, ready: &OwnedFd) -> std::io::Result<Child> {
     DirBuilder::new().recursive(true).mode(0o700).create(context.state_dir())?;
+    if fs::metadata(log).is_ok_and(|meta| meta.len() > LOG_BYTES_MAX) {
+        // Of several starters one does it; the others find nothing to do.
+        let _ = fs::rename(log, log.with_extension("log.old"));
+    }
     let out = OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
     let err = out.try_clone()?;
     let mut command = Command::new(binary);

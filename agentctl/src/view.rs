@@ -3,21 +3,18 @@
 //! Invariant: of a reply's text every byte comes out exactly once, whatever mixture of live pieces (late, doubled,
 //! missing) and finished rows arrives. Live pieces extend a block by offset; the finished row brings what is missing.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod running;
+
+use std::collections::{HashMap, HashSet};
 
 use jiff::tz::TimeZone;
 use proto::approval::{Approval, Decider};
 use proto::event::{Block, Event, EventBody, ReplyReceived, RequestFailed};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId};
-use proto::live::{Live, LiveKind, LiveOutput, LiveText};
+use proto::live::{Live, LiveKind, LiveText};
 
 use crate::render::{Line, Style, call, notes, time};
-
-/// Output lines of a running command that are shown while it runs.
-const LIVE_TAIL_LINES: usize = 5;
-
-/// Longest piece of an unfinished output line that is kept: a terminal shows less.
-const LIVE_LINE_BYTES: usize = 4096;
+use running::{Running, spinner};
 
 /// Something to show, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +50,8 @@ pub struct View {
     pub open: Vec<Approval>,
     /// The running turn.
     pub turn: Option<TurnId>,
-    shown: HashMap<(RequestId, u32), String>,
+    shown: HashMap<(RequestId, u32), Shown>,
+    thinking: Option<(RequestId, u32)>,
     streaming: Option<(RequestId, u32)>,
     titles: HashMap<CallId, String>,
     running: Vec<Running>,
@@ -63,21 +61,20 @@ pub struct View {
     waiting: Waiting,
 }
 
+/// What came of a block so far.
+#[derive(Debug, Default)]
+struct Shown {
+    text: String,
+    /// Bytes of it that were given out as lines, when it is thinking.
+    lined: usize,
+}
+
 /// What is waited for when nothing runs.
 #[derive(Clone, Debug)]
 enum Waiting {
     Nothing,
     Model { since: Timestamp, call: Option<String> },
     NextTry { at: Timestamp },
-}
-
-#[derive(Debug)]
-struct Running {
-    call: CallId,
-    since: Timestamp,
-    received: u64,
-    tail: VecDeque<String>,
-    partial: String,
 }
 
 impl View {
@@ -90,6 +87,7 @@ impl View {
             open: Vec::new(),
             turn: None,
             shown: HashMap::new(),
+            thinking: None,
             streaming: None,
             titles: HashMap::new(),
             running: Vec::new(),
@@ -144,7 +142,10 @@ impl View {
             EventBody::RequestFailed(it) => self.request_failed(it),
             EventBody::ReplyReceived(it) => return self.reply(it),
             EventBody::ApprovalAsked(it) => {
-                self.open.push(it.approval.clone());
+                // The answer to an attach may have named it already.
+                if !self.open.iter().any(|open| open.id == it.approval.id) {
+                    self.open.push(it.approval.clone());
+                }
                 Vec::new()
             }
             EventBody::ApprovalClosed(it) => {
@@ -190,6 +191,15 @@ impl View {
     }
 
     fn live_text(&mut self, piece: &LiveText) -> Vec<Piece> {
+        let block = (piece.request, piece.index);
+        if !self.options.stream && piece.kind != LiveKind::Call {
+            return Vec::new();
+        }
+        // The next block has begun: what was thought before it is complete.
+        let mut pieces = match self.thinking {
+            Some(thinking) if thinking != block => self.end_thinking(thinking),
+            Some(_) | None => Vec::new(),
+        };
         match piece.kind {
             LiveKind::Call => {
                 if let Waiting::Model { call, .. } = &mut self.waiting
@@ -197,33 +207,42 @@ impl View {
                 {
                     *call = Some(piece.text.clone());
                 }
-                Vec::new()
             }
-            LiveKind::Text | LiveKind::Thinking if !self.options.stream => Vec::new(),
             LiveKind::Text => {
-                let Some(rest) = self.extend(piece) else { return Vec::new() };
-                let mut pieces = self.switch((piece.request, piece.index));
-                pieces.push(Piece::Text(rest));
-                pieces
+                if let Some(rest) = self.extend(piece) {
+                    pieces.extend(self.switch(block));
+                    pieces.push(Piece::Text(rest));
+                }
             }
             LiveKind::Thinking => {
-                let key = (piece.request, piece.index);
-                let before = self.shown.get(&key).map_or(0, String::len);
-                if self.extend(piece).is_none() {
-                    return Vec::new();
+                self.thinking = Some(block);
+                if self.extend(piece).is_some() {
+                    let shown = self.shown.entry(block).or_default();
+                    let upto = shown.text.rfind('\n').map_or(shown.lined, |at| at + 1);
+                    pieces.extend(self.think(block, upto));
                 }
-                let shown = &self.shown[&key];
-                let from = shown[..before].rfind('\n').map_or(0, |at| at + 1);
-                let upto = shown.rfind('\n').map_or(from, |at| at + 1);
-                let lines = thinking(&shown[from..upto]);
-                self.beside(lines)
             }
         }
+        pieces
+    }
+
+    /// Gives out a block of thinking up to a byte, as lines.
+    fn think(&mut self, block: (RequestId, u32), upto: usize) -> Vec<Piece> {
+        let Some(shown) = self.shown.get_mut(&block) else { return Vec::new() };
+        let lines = thinking(shown.text.get(shown.lined..upto).unwrap_or_default());
+        shown.lined = shown.lined.max(upto);
+        self.beside(lines)
+    }
+
+    fn end_thinking(&mut self, block: (RequestId, u32)) -> Vec<Piece> {
+        self.thinking = None;
+        let upto = self.shown.get(&block).map_or(0, |shown| shown.text.len());
+        self.think(block, upto)
     }
 
     /// Adds what is new of a piece to its block. After a gap nothing is added: the finished row brings the rest.
     fn extend(&mut self, piece: &LiveText) -> Option<String> {
-        let shown = self.shown.entry((piece.request, piece.index)).or_default();
+        let shown = &mut self.shown.entry((piece.request, piece.index)).or_default().text;
         let known = u64::try_from(shown.len()).unwrap_or(u64::MAX).checked_sub(piece.offset)?;
         let rest = piece.text.get(usize::try_from(known).ok()?..).filter(|rest| !rest.is_empty())?.to_owned();
         shown.push_str(&rest);
@@ -232,13 +251,14 @@ impl View {
 
     fn reply(&mut self, reply: &ReplyReceived) -> Vec<Piece> {
         self.waiting = Waiting::Nothing;
+        self.thinking = None;
         let mut pieces = Vec::new();
         for (index, block) in (0..).zip(&reply.blocks) {
             let key = (reply.request, index);
             let shown = self.shown.remove(&key).unwrap_or_default();
             match block {
                 Block::Text { text } => {
-                    let rest = text.strip_prefix(&shown).map(str::to_owned);
+                    let rest = text.strip_prefix(&shown.text).map(str::to_owned);
                     if rest.is_none() {
                         pieces.extend(self.beside(vec![notes::remark("that text is void; the reply is:")]));
                     }
@@ -250,8 +270,7 @@ impl View {
                     pieces.extend(self.end_text());
                 }
                 Block::Thinking { text } => {
-                    let from = shown.rfind('\n').map_or(0, |at| at + 1);
-                    let rest = text.get(from..).unwrap_or(text);
+                    let rest = text.get(shown.lined..).unwrap_or(text);
                     pieces.extend(self.beside(thinking(rest)));
                 }
                 Block::Call(call) => {
@@ -267,7 +286,7 @@ impl View {
     }
 
     fn restarted(&mut self, request: RequestId) -> Vec<Piece> {
-        let visible = self.shown.iter().any(|((of, _), text)| *of == request && !text.is_empty());
+        let visible = self.shown.iter().any(|((of, _), shown)| *of == request && !shown.text.is_empty());
         self.shown.retain(|(of, _), _| *of != request);
         if visible {
             self.beside(vec![notes::notice("the reply broke off; what was shown of it is void, it is asked for again")])
@@ -350,64 +369,6 @@ impl View {
     pub fn ticks(&self) -> bool {
         !self.running.is_empty() || !matches!(self.waiting, Waiting::Nothing)
     }
-}
-
-impl Running {
-    fn new(call: CallId, since: Timestamp) -> Self {
-        Self { call, since, received: 0, tail: VecDeque::new(), partial: String::new() }
-    }
-
-    fn take(&mut self, output: &LiveOutput) {
-        let end = output.offset.saturating_add(output.bytes);
-        if end <= self.received {
-            return;
-        }
-        if output.offset > self.received {
-            self.push_line("…".to_owned());
-        }
-        self.received = end;
-        for piece in output.text.split_inclusive('\n') {
-            self.partial.push_str(piece.trim_end_matches(['\n', '\r']));
-            // A progress bar rewrites its line: the last state is what counts.
-            if let Some(at) = self.partial.rfind('\r') {
-                self.partial.drain(..=at);
-            }
-            if self.partial.len() > LIVE_LINE_BYTES {
-                let cut = (0..=LIVE_LINE_BYTES).rev().find(|&at| self.partial.is_char_boundary(at)).unwrap_or(0);
-                self.partial.truncate(cut);
-            }
-            if piece.ends_with('\n') {
-                let line = std::mem::take(&mut self.partial);
-                self.push_line(line);
-            }
-        }
-    }
-
-    fn push_line(&mut self, line: String) {
-        if self.tail.len() == LIVE_TAIL_LINES {
-            self.tail.pop_front();
-        }
-        self.tail.push_back(line);
-    }
-
-    fn lines(&self, title: &str, now: Timestamp, columns: usize) -> Vec<Line> {
-        let spent = Line::new().text(Style::Dim, &format!(" · {}", time::span(now.0.saturating_sub(self.since.0))));
-        let head = spinner(now).join(call::name(title)).fit(columns.saturating_sub(spent.width())).join(spent);
-        let partial = Some(&self.partial).filter(|text| !text.is_empty());
-        let mut lines = vec![head];
-        lines.extend(self.tail.iter().chain(partial).map(|text| call::output_line(text, columns)));
-        lines
-    }
-}
-
-fn spinner(now: Timestamp) -> Line {
-    let frame = match now.0 / 1000 % 4 {
-        0 => "◐ ",
-        1 => "◓ ",
-        2 => "◑ ",
-        _ => "◒ ",
-    };
-    Line::new().lit(Style::Name, frame)
 }
 
 fn thinking(text: &str) -> Vec<Line> {

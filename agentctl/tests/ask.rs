@@ -9,6 +9,7 @@ use expect_test::expect;
 use proto::event::{Block, Outcome, TurnOutcome};
 use proto::live::{Live, LiveRestarted};
 use proto::request::{ApproveMode, Request};
+use proto::response::{Goodbye, ServerFrame};
 use support::{Fake, err, out, rows, with_session};
 
 #[test]
@@ -241,13 +242,44 @@ fn a_lost_connection_is_made_again_and_no_row_is_missed_or_doubled() {
     assert!(err(&output).contains("agentd went away; connecting again"), "{}", err(&output));
 }
 
+/// A daemon that was stopped on purpose is not started again by its clients; one that comes back is found.
+#[test]
+fn a_daemon_that_says_goodbye_is_waited_for() {
+    let fake = Fake::start(|peer, _| {
+        peer.says("one");
+        peer.send(&ServerFrame::Goodbye(Goodbye { reason: "upgrade".into() }));
+        peer.close();
+        peer.says("two");
+        peer.done();
+    });
+    let output = fake.command(&["ask", "x"]).env("AGENTD_BIN", "/bin/false").stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(out(&output), "one\ntwo\n");
+    assert!(err(&output).contains("agentd says: upgrade; connecting again"), "{}", err(&output));
+}
+
+#[test]
+fn attach_takes_prompts_from_a_pipe_and_leaves_when_they_are_done() {
+    let fake = Fake::start(|peer, prompt| {
+        peer.says(&format!("You said {}.", prompt.text));
+        peer.done();
+    });
+    with_session(&fake, |_| {});
+    let mut command = fake.command(&["attach"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"first\nsecond\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(out(&output), "You said first.\nYou said second.\n", "{}", err(&output));
+    assert!(output.status.success());
+}
+
 #[test]
 fn a_client_that_read_too_slowly_takes_up_the_thread() {
     let fake = Fake::start(|peer, _| {
         peer.says("one");
         let session = peer.session().id;
         let after = proto::ids::Seq(4);
-        peer.send(&proto::response::ServerFrame::Lagged(proto::response::Lagged { session, after }));
+        peer.send(&ServerFrame::Lagged(proto::response::Lagged { session, after }));
         let attach = peer.request().unwrap();
         assert!(matches!(attach.1, Request::Attach(ref attach) if attach.since == after), "{attach:?}");
         let info = peer.session();

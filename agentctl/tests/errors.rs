@@ -1,5 +1,7 @@
 //! The texts of failures, whole: what failed, on what, what to do next.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 mod support;
 
 use std::os::unix::fs::PermissionsExt;

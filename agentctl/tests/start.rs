@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use support::{Fake, err, listen, with_session};
+use support::{Fake, agentctl, err, listen, with_session};
 
 /// A program in the daemon's place: the first one to take the lock waits until this process listens, the others say
 /// what a daemon says that finds the lock taken.
@@ -24,7 +24,6 @@ echo "started $AGENTD_SOCKET $(ps -o sid= -p $$ | tr -d ' ') $$ $(pwd)" >> "$DIR
 echo go > "$DIR/want"
 read -r word < "$DIR/listens"
 echo READY >&"$2"
-exec {fd}>&-
 eval "exec $2>&-"
 read -r word < "$DIR/stop"
 "#;
@@ -35,7 +34,7 @@ fn twenty_clients_at_once_start_one_daemon_and_all_succeed() {
     with_session(&fake, |_| {});
     let dir = fake.home.path().to_owned();
     let binary = dir.join("agentd");
-    std::fs::write(&binary, DAEMON.replace("exec {fd}>&-\n", "")).unwrap();
+    std::fs::write(&binary, DAEMON).unwrap();
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
     for fifo in ["want", "listens", "stop"] {
         mkfifo(&dir.join(fifo), Mode::S_IRWXU).unwrap();
@@ -65,4 +64,44 @@ fn twenty_clients_at_once_start_one_daemon_and_all_succeed() {
     let log = dir.join(".local/state/agentd/agentd.log");
     assert_eq!(log.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     File::options().write(true).open(dir.join("stop")).unwrap().write_all(b"stop\n").unwrap();
+}
+
+/// With the unit installed and a user manager there, the daemon is systemd's: it gets the restarts and the limits.
+#[test]
+fn the_installed_unit_is_started_by_systemd_and_only_for_the_default_socket() {
+    const SYSTEMCTL: &str =
+        "#!/bin/bash\necho \"$@\" >> \"$HOME/calls\"\n: > \"$HOME/want\"\nread -r word < \"$HOME/listens\"\n";
+    let fake = Fake::start(|_, _| {});
+    with_session(&fake, |_| {});
+    let home = fake.home.path().to_owned();
+    let runtime = home.join("run");
+    for dir in ["run/systemd", "run/agentd", ".config/systemd/user", "bin"] {
+        std::fs::create_dir_all(home.join(dir)).unwrap();
+    }
+    std::fs::write(runtime.join("systemd/private"), "").unwrap();
+    std::fs::write(home.join(".config/systemd/user/agentd.service"), "").unwrap();
+    let systemctl = home.join("bin/systemctl");
+    std::fs::write(&systemctl, SYSTEMCTL).unwrap();
+    std::fs::set_permissions(&systemctl, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for fifo in ["want", "listens"] {
+        mkfifo(&home.join(fifo), Mode::S_IRWXU).unwrap();
+    }
+    let run = |socket: Option<&str>| {
+        let mut command = agentctl(&["ls"]);
+        command.env("HOME", &home).env("XDG_RUNTIME_DIR", &runtime).env("AGENTD_BIN", "/nonexistent/agentd");
+        command.env("PATH", format!("{}:/usr/bin:/bin", home.join("bin").display()));
+        if let Some(socket) = socket {
+            command.env("AGENTD_SOCKET", home.join(socket));
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let other = run(Some("other.sock")).wait_with_output().unwrap();
+    assert!(err(&other).contains("cannot start /nonexistent/agentd"), "{}", err(&other));
+    let client = run(None);
+    File::open(home.join("want")).unwrap().read_to_string(&mut String::new()).unwrap();
+    listen(runtime.join("agentd/agentd.sock"), Arc::clone(&fake.record), Arc::new(|_, _| {}));
+    File::options().write(true).open(home.join("listens")).unwrap().write_all(b"yes\n").unwrap();
+    let output = client.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", err(&output));
+    assert_eq!(std::fs::read_to_string(home.join("calls")).unwrap(), "--user start agentd\n");
 }

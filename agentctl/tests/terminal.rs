@@ -1,5 +1,7 @@
 //! `ask` and `attach` in a real terminal: questions in place, keys, Ctrl-C, streamed text, hostile output.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 mod support;
 
 use std::sync::Mutex;
@@ -15,17 +17,12 @@ use support::{Fake, Peer, rows, with_session};
 
 const CHOICES: &str = "[y]";
 
-/// The name under which the daemon knows the client of this record.
-fn client_name(fake: &Peer) -> String {
-    fake.hello().map_or_else(String::new, |client| format!("{} on {}", client.program, client.terminal))
-}
-
 /// Waits for the answer and closes the question with it.
 fn takes_answer(peer: &mut Peer, approval: &proto::approval::Approval) -> Verdict {
     let (id, request) = peer.request().unwrap();
     let Request::AnswerApproval(answer) = request else { panic!("expected an answer, not {request:?}") };
     assert_eq!((answer.approval.as_str(), answer.digest.as_deref()), (&*approval.id.to_string(), Some("d1")));
-    let by = client_name(peer);
+    let by = peer.name();
     peer.closes(approval, answer.verdict.clone(), &by);
     let answered = Answered {
         approval: approval.id,
@@ -90,6 +87,37 @@ fn keys_typed_before_the_question_do_not_answer_it() {
     terminal.press("no yy\x7f\r");
     let (code, seen) = terminal.end();
     assert_eq!(code, 4, "{seen}");
+}
+
+/// Somebody types a sentence with a `y` in it when the question comes: the sentence stays, the question waits.
+#[test]
+fn a_sentence_that_is_being_typed_does_not_answer_a_question() {
+    let fake = Fake::start(move |peer, prompt| {
+        if prompt.text != "go" {
+            return peer.done();
+        }
+        let call = peer.calls("$ make");
+        let approval = peer.asks(call, "make");
+        assert_eq!(takes_answer(peer, &approval), Verdict::Deny { reason: None });
+        peer.finishes(call, Outcome::Denied {}, "denied");
+        peer.says("Not made.");
+        peer.done();
+    });
+    with_session(&fake, |_| {});
+    let mut terminal = Terminal::run(&fake.command(&["attach"]));
+    terminal.wait_for("› ");
+    terminal.press("go\r");
+    terminal.wait_for(CHOICES);
+    terminal.press("typing away");
+    terminal.wait_for("typing away");
+    terminal.wait_for_count(CHOICES, 2);
+    terminal.press("n");
+    terminal.wait_for("Not made.");
+    terminal.press("\r");
+    terminal.wait_for_count("› \u{1b}[0m\u{1b}[1mtyping away", 1);
+    terminal.press("\x04");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(fake.prompts().last().unwrap().text, "typing away");
 }
 
 #[test]
@@ -257,6 +285,8 @@ fn attach_shows_the_last_turns_takes_prompts_and_leaves() {
     terminal.wait_for("› ");
     terminal.press("secnd\x1b[D\x1b[Do\r");
     terminal.wait_for("You said second.");
+    terminal.press("\x1b[200~third\rline\x1b[201~\r");
+    terminal.wait_for("You said third");
     terminal.press("/help\r");
     terminal.wait_for("/interrupt");
     terminal.press("/nope\r");
@@ -264,6 +294,9 @@ fn attach_shows_the_last_turns_takes_prompts_and_leaves() {
     terminal.press("/quit\r");
     let (code, seen) = terminal.end();
     assert_eq!(code, 0, "{seen}");
+    assert!(seen.contains("\x1b[?2004h") && seen.contains("\x1b[?2004l"), "pastes are marked while it runs: {seen}");
+    let texts: Vec<String> = fake.prompts().into_iter().map(|prompt| prompt.text).collect();
+    assert_eq!(texts, ["first", "second", "third\nline"]);
 }
 
 #[test]
@@ -285,4 +318,72 @@ fn attach_read_only_watches_and_shows_how_to_answer() {
     let (code, seen) = terminal.end();
     assert_eq!(code, 0);
     assert!(!seen.contains("interrupting"), "who only watches ends nothing: {seen}");
+}
+
+#[test]
+fn two_terminals_see_the_same_and_an_answer_in_one_closes_the_question_in_the_other() {
+    let fake = Fake::start(|peer, _| {
+        let call = peer.calls("$ make");
+        assert_eq!(peer.asks_everybody(call, "make"), Verdict::Session {});
+        peer.starts(call);
+        peer.finishes(call, Outcome::Exited { status: 0 }, "made\n");
+        peer.says("Made it.");
+        peer.done();
+    });
+    with_session(&fake, |_| {});
+    let mut first = Terminal::run(&fake.command(&["attach"]));
+    let second = Terminal::run(&fake.command(&["attach"]));
+    first.wait_for("› ");
+    second.wait_for("› ");
+    assert!(fake.run(&["send", "ab12cd34", "build"]).status.success());
+    first.wait_for(CHOICES);
+    second.wait_for(CHOICES);
+    first.press("s");
+    let here = first.wait_for("Made it.");
+    let there = second.wait_for("Made it.");
+    assert!(here.contains("you answered: "), "{here}");
+    assert!(there.contains("answered by agentctl on pts/"), "{there}");
+    for seen in [here, there] {
+        let order = ["build", "Run this command?", "yes, for this session", "exit 0", "made", "Made it."];
+        let at: Vec<usize> =
+            order.iter().map(|text| seen.find(text).unwrap_or_else(|| panic!("{text}: {seen}"))).collect();
+        assert!(at.is_sorted(), "{at:?}: {seen}");
+    }
+}
+
+/// What is typed while text streams stands below it and loses nothing; the text goes on by whole lines above it.
+#[test]
+fn typing_while_text_streams_disturbs_neither() {
+    let (go, wait) = gate();
+    let fake = Fake::start(move |peer, prompt| {
+        if prompt.text == "second" {
+            peer.says("Second answer.");
+            return peer.done();
+        }
+        let request = peer.request_sent();
+        peer.text(request, 0, "line one\nline ");
+        wait.lock().unwrap().recv().unwrap();
+        peer.text(request, 14, "two\nline ");
+        wait.lock().unwrap().recv().unwrap();
+        peer.reply(request, vec![Block::Text { text: "line one\nline two\nline three".into() }]);
+        peer.done();
+    });
+    with_session(&fake, |_| {});
+    let mut terminal = Terminal::run(&fake.command(&["attach"]));
+    terminal.wait_for("› ");
+    terminal.press("first\r");
+    terminal.wait_for("line one");
+    terminal.press("seco");
+    terminal.wait_for("› \u{1b}[0mseco");
+    go.send(()).unwrap();
+    terminal.wait_for("two\r\n");
+    terminal.press("nd");
+    terminal.wait_for("› \u{1b}[0msecond");
+    go.send(()).unwrap();
+    terminal.wait_for("line three");
+    terminal.press("\r");
+    terminal.wait_for("Second answer.");
+    terminal.press("\x04");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(fake.prompts().iter().map(|prompt| prompt.text.as_str()).collect::<Vec<_>>(), ["first", "second"]);
 }

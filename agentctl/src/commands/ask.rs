@@ -53,16 +53,16 @@ pub(super) async fn run(args: AskArgs, context: &Context) -> Result<Exit, CtlErr
     }
     // First the subscription, then the prompt: so no row of its turn can be missed.
     let attach = Attach { session: session.to_string(), since, endpoint: context.endpoint() };
-    crate::answer!(follow.connection, Request::Attach(attach), Attached)?;
+    let attached = crate::answer!(follow.connection, Request::Attach(attach), Attached)?.session;
+    // A turn before ours may wait for an answer, and ours for it.
+    follow.view.open = attached.approvals;
     follow.view.sent(prompt.prompt);
     follow.goal = Some((Goal::new(prompt.prompt), prompt.clone()));
     crate::answer!(follow.connection, Request::SendPrompt(prompt), Accepted)?;
     if chosen.info.state != SessionState::Idle && output == Output::Full {
         follow.say(&notes::remark("the session is at work; the prompt waits for its turn"))?;
     }
-    if can_ask {
-        follow.take_keyboard()?;
-    }
+    follow.interactive = can_ask;
     follow.run().await
 }
 

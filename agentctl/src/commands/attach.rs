@@ -38,7 +38,8 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
     let attached = crate::answer!(follow.connection, Request::Attach(attach), Attached)?.session;
     follow.view.last = since;
     if output == Output::Full {
-        follow.say(&notes::remark(&heading(&attached)))?;
+        let hint = if args.read_only { " · read only" } else { " · /help lists what can be typed" };
+        follow.say(&notes::remark(&format!("{}{hint}", heading(&attached))))?;
         catch_up(&mut follow, since, args.since.is_some()).await?;
     }
     // A question may be older than the rows that were looked at.
@@ -47,12 +48,14 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
             follow.view.open.push(approval);
         }
     }
-    take_input(&mut follow, context, args.read_only)?;
+    if !args.read_only {
+        take_input(&mut follow, context);
+    }
     follow.run().await
 }
 
 fn heading(info: &SessionInfo) -> String {
-    format!("session {} in {} · {} · /help lists what can be typed", label(info), info.cwd, info.model)
+    format!("session {} in {} · {}", label(info), info.cwd, info.model)
 }
 
 /// Whether an approval of the attach answer is still to be noted: its rows were not among those folded in.
@@ -60,21 +63,13 @@ fn approval_is_new(follow: &Follow<'_>, id: &proto::ids::ApprovalId, head: Seq) 
     follow.view.last <= head && !follow.view.open.iter().any(|open| open.id == *id)
 }
 
-fn take_input(follow: &mut Follow<'_>, context: &Context, read_only: bool) -> Result<(), CtlError> {
-    if read_only {
-        return Ok(());
-    }
-    if context.tty.can_ask() {
-        if follow.output == Output::Full {
-            follow.take_keyboard()?;
-            if follow.keyboard.is_some() {
-                follow.editor = Some(Editor::default());
-            }
-        }
+fn take_input(follow: &mut Follow<'_>, context: &Context) {
+    if context.tty.can_ask() && follow.output == Output::Full {
+        follow.interactive = true;
+        follow.editor = Some(Editor::default());
     } else {
         follow.lines = Some(Lines::read());
     }
-    Ok(())
 }
 
 /// Takes the rows up to now, folds all of them in and shows the last turns; all of them when that was asked for.

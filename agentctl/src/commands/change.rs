@@ -1,7 +1,12 @@
 //! `interrupt`, `rename`, `archive`, `rm`, `shutdown`: what changes a session or the daemon and says so in a line.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use proto::handshake::Role;
 use proto::request::{ChangeSession, Interrupt, Request, SessionChange, Shutdown};
+
+use tokio::time::{Instant, sleep};
 
 use super::open;
 use super::session::selector;
@@ -13,6 +18,12 @@ use crate::render::notes;
 use crate::screen::Screen;
 use crate::socket::is_absent;
 use crate::start;
+
+/// How long a daemon that has closed its connections is waited for: what it still does then takes a tenth of a second.
+const STOP_WAIT: Duration = Duration::from_secs(2);
+
+/// Pause between two looks whether it is gone.
+const STOP_PAUSE: Duration = Duration::from_millis(5);
 
 pub(super) async fn interrupt(args: SessionJsonArgs, context: &Context) -> Result<Exit, CtlError> {
     let (mut connection, mut screen) = open(context).await?;
@@ -74,8 +85,14 @@ pub(super) async fn shutdown(args: &ShutdownArgs, context: &Context) -> Result<E
     };
     let request = Request::Shutdown(Shutdown { stop_shells: args.stop_shells });
     let done = crate::answer!(connection, request, Done)?;
-    // Its end of the connection closes when it is gone: the next command then meets no dying daemon.
     while connection.next().await.is_ok_and(|frame| frame.is_some()) {}
+    // The next command must not meet a dying daemon that still holds its lock.
+    if let Some(process) = connection.pid.map(|pid| PathBuf::from(format!("/proc/{pid}"))) {
+        let until = Instant::now() + STOP_WAIT;
+        while process.exists() && Instant::now() < until {
+            sleep(STOP_PAUSE).await;
+        }
+    }
     if args.json {
         screen.json(&done)?;
     } else if args.stop_shells {

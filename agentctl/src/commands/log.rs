@@ -44,7 +44,7 @@ pub(super) async fn run(args: &LogArgs, context: &Context) -> Result<Exit, CtlEr
                 crate::answer!(connection, Request::Attach(attach), Attached)?;
             }
             Some(ServerFrame::Live(_) | ServerFrame::CaughtUp(_) | ServerFrame::Response(_)) => {}
-            Some(ServerFrame::Goodbye(_)) | None => return Err(CtlError::Lost),
+            Some(ServerFrame::Goodbye(_)) | None => return Err(CtlError::Gone),
         }
     }
 }

@@ -1,48 +1,44 @@
 //! Following one session at a terminal: the loop behind `ask` and `attach`.
 //!
 //! * [`goal`]: when `ask` is done. [`question`]: the approval on the screen. [`editor`]: the line `attach` reads.
-//! * [`typed`]: what typed lines and signals do. [`reconnect`]: what happens when the daemon goes away.
+//! * [`typed`]: what typed lines and Ctrl-C do. [`draw`]: what stands below the text. [`reconnect`]: what happens when
+//!   the daemon goes away.
 //!
 //! Invariant: a row is shown once, in order, whatever happens to the connection: the cursor is the last row that was
 //! folded in, and a new subscription starts after it.
 
+mod draw;
 pub mod editor;
 pub mod goal;
 pub mod question;
 pub mod reconnect;
+mod signals;
 pub mod typed;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use proto::approval::Verdict;
 use proto::event::Event;
 use proto::handshake::Role;
-use proto::ids::{ApprovalId, SessionId, Timestamp};
+use proto::ids::{ApprovalId, SessionId};
 use proto::live::Live;
 use proto::request::{AnswerApproval, Request, SendPrompt};
 use proto::response::{ResponseResult, ServerFrame};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use crate::connect::Connection;
 use crate::context::Context;
 use crate::error::CtlError;
 use crate::exit::Exit;
-use crate::render::{Line, Style, notes};
+use crate::render::{Line, notes};
 use crate::screen::Screen;
 use crate::terminal::Keyboard;
 use crate::view::{Piece, View};
 use editor::Editor;
-use goal::Goal;
-use question::Question;
+use goal::{End, Goal};
+use question::{Fed, Question};
+use signals::Signals;
 use typed::Lines;
-
-/// Shortest time between two repaints: twenty a second look smooth, more only cost.
-const REPAINT_PAUSE: Duration = Duration::from_millis(50);
-
-/// How often running times are brought up to date.
-const TICK: Duration = Duration::from_secs(1);
 
 /// What reaches the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +73,11 @@ pub struct Follow<'a> {
     pub keyboard: Option<Keyboard>,
     /// Lines from a standard input that is no terminal, in `attach`.
     pub lines: Option<Lines>,
-    /// Whether questions are answered here.
-    pub answers: bool,
+    /// Whether a person may be asked and may type here.
+    pub interactive: bool,
+    answers: bool,
+    /// Text that waits for the end of its line while something is typed below it.
+    held: String,
     role: Role,
     lost: u32,
     /// The connection is over; with the daemon's reason, when it said goodbye.
@@ -134,7 +133,9 @@ impl<'a> Follow<'a> {
             editor: None,
             keyboard: None,
             lines: None,
+            interactive: false,
             answers: false,
+            held: String::new(),
             role: parts.role,
             lost: 0,
             gone: None,
@@ -147,22 +148,20 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Takes over the keyboard, where a person can be asked and we are in the foreground.
-    ///
-    /// # Errors
-    /// [`CtlError::Terminal`].
-    pub fn take_keyboard(&mut self) -> Result<(), CtlError> {
-        self.keyboard = Keyboard::open(!self.screen.repaints())?;
-        self.answers = self.keyboard.is_some();
-        Ok(())
-    }
-
     /// Follows until the goal is reached, the user leaves or the daemon is gone for good.
     ///
     /// # Errors
     /// Whatever ends it before that, as a sentence for the user.
     pub async fn run(&mut self) -> Result<Exit, CtlError> {
         let mut signals = Signals::new()?;
+        // After the signals: from here on no signal ends us with the terminal's mode changed. Never in the background.
+        if self.interactive {
+            self.keyboard = Keyboard::open(!self.screen.repaints())?;
+            self.answers = self.keyboard.is_some();
+            if self.answers && self.editor.is_some() {
+                self.screen.mark_pastes()?;
+            }
+        }
         let result = loop {
             if let Some(exit) = self.leaving {
                 break Ok(exit);
@@ -187,6 +186,7 @@ impl<'a> Follow<'a> {
                 break Err(error);
             }
         };
+        self.release_held()?;
         self.screen.clear()?;
         self.screen.end_text()?;
         result
@@ -207,7 +207,7 @@ impl<'a> Follow<'a> {
             _ = signals.terminate.recv() => { self.leaving = Some(Exit::Interrupted); Ok(()) }
             _ = signals.hangup.recv() => { self.leaving = Some(Exit::Interrupted); Ok(()) }
             _ = signals.go_on.recv() => self.go_on(),
-            _ = signals.resize.recv() => { self.dirty = true; Ok(()) }
+            _ = signals.resize.recv() => { self.dirty = true; self.screen.resized() }
             () = sleep_until(alarm.unwrap_or_else(Instant::now)), if alarm.is_some() => Ok(()),
         }
     }
@@ -217,9 +217,10 @@ impl<'a> Follow<'a> {
         self.screen.forget();
         self.dirty = true;
         match &self.keyboard {
-            Some(keyboard) => keyboard.resume(),
-            None => Ok(()),
+            Some(keyboard) => keyboard.resume()?,
+            None => return Ok(()),
         }
+        if self.editor.is_some() { self.screen.mark_pastes() } else { Ok(()) }
     }
 
     async fn frame(&mut self, frame: ServerFrame) -> Result<(), CtlError> {
@@ -270,115 +271,40 @@ impl<'a> Follow<'a> {
         if self.output != Output::Full {
             return Ok(());
         }
-        // What is typed stands below; before something permanent is written it goes, and comes back with the repaint.
         for piece in pieces {
             match piece {
-                Piece::Text(text) => self.screen.text(&text)?,
-                Piece::EndText => self.screen.end_text()?,
-                Piece::Line(line) => self.screen.line(&line)?,
+                Piece::Text(text) => {
+                    self.held.push_str(&text);
+                    let upto =
+                        if self.is_typing() { self.held.rfind('\n').map_or(0, |at| at + 1) } else { self.held.len() };
+                    let ready: String = self.held.drain(..upto).collect();
+                    self.screen.text(&ready)?;
+                }
+                Piece::EndText => {
+                    self.release_held()?;
+                    self.screen.end_text()?;
+                }
+                Piece::Line(line) => self.say(&line)?,
             }
         }
         Ok(())
+    }
+
+    fn release_held(&mut self) -> Result<(), CtlError> {
+        let held = std::mem::take(&mut self.held);
+        self.screen.text(&held)
+    }
+
+    /// Whether a half typed line stands below the text: then text goes out by whole lines.
+    fn is_typing(&self) -> bool {
+        self.keyboard.is_some() && self.editor.as_ref().is_some_and(|editor| !editor.is_empty())
     }
 
     /// Writes a line of ours, in every output but JSON.
     pub(crate) fn say(&mut self, line: &Line) -> Result<(), CtlError> {
         self.dirty = true;
+        self.release_held()?;
         self.screen.line(line)
-    }
-
-    /// Brings questions and the repainted area up to date; says when to do so again.
-    fn refresh(&mut self) -> Result<Option<Instant>, CtlError> {
-        self.refresh_question()?;
-        let now = Instant::now();
-        if let Some(question) = &mut self.question
-            && let Some(at) = question.settles_at()
-        {
-            if now < at {
-                return Ok(Some(at));
-            }
-            if let Some(keyboard) = &self.keyboard {
-                keyboard.forget();
-            }
-            question.open();
-            self.dirty = true;
-            self.draw_choices_by_line()?;
-        }
-        if self.output == Output::Json || !self.screen.repaints() {
-            return Ok(None);
-        }
-        let due = self.painted_at + if self.dirty { REPAINT_PAUSE } else { TICK };
-        if now >= due || self.question.is_some() {
-            self.repaint()?;
-            self.painted_at = now;
-            self.dirty = false;
-        }
-        let next = if self.dirty { REPAINT_PAUSE } else { TICK };
-        Ok((self.dirty || self.view.ticks()).then(|| self.painted_at + next))
-    }
-
-    fn repaint(&mut self) -> Result<(), CtlError> {
-        let columns = self.screen.columns().saturating_sub(1);
-        if let Some(question) = &self.question {
-            return match question.prompt(columns) {
-                Some((line, column)) => self.screen.repaint(&[line], Some((0, column))),
-                None => self.screen.repaint(&[], None),
-            };
-        }
-        let mut lines = if self.output == Output::Full || self.context.tty.stderr {
-            self.view.status(Timestamp::now(), columns)
-        } else {
-            Vec::new()
-        };
-        match &self.editor {
-            Some(editor) if self.keyboard.is_some() && (self.view.turn.is_none() || !editor.is_empty()) => {
-                let (text, column) = editor.window(columns.saturating_sub(2));
-                lines.push(Line::new().lit(Style::Bold, "› ").text(Style::Plain, &text));
-                let row = lines.len() - 1;
-                self.screen.repaint(&lines, Some((row, column + 2)))
-            }
-            Some(_) | None => self.screen.repaint(&lines, None),
-        }
-    }
-
-    /// Draws the oldest open question when none is drawn; drops the drawn one when it was closed elsewhere.
-    fn refresh_question(&mut self) -> Result<(), CtlError> {
-        if let Some(question) = &self.question
-            && !self.view.open.iter().any(|open| open.id == question.approval.id)
-        {
-            self.question = None;
-            self.dirty = true;
-            if !self.screen.repaints() {
-                self.say(&Line::new())?;
-            }
-        }
-        if self.output == Output::Json || self.question.is_some() {
-            return Ok(());
-        }
-        let Some(approval) = self.view.open.first().cloned() else { return Ok(()) };
-        if self.answers {
-            for line in crate::render::approval::question(&approval) {
-                self.say(&line)?;
-            }
-            self.view.drew(&approval);
-            self.question = Some(Question::new(approval, Instant::now()));
-        } else if self.announced.insert(approval.id) {
-            for line in crate::render::session::approval_block(&approval) {
-                self.say(&line)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Where nothing can be repainted, the choices are an ordinary line.
-    fn draw_choices_by_line(&mut self) -> Result<(), CtlError> {
-        match &self.question {
-            Some(question) if !self.screen.repaints() => {
-                let line = crate::render::approval::choices(&question.approval);
-                self.screen.line(&line)
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 
     async fn keys(&mut self, bytes: &[u8]) -> Result<(), CtlError> {
@@ -389,9 +315,10 @@ impl<'a> Follow<'a> {
             self.leaving = Some(Exit::Interrupted);
             return Ok(());
         }
-        match question.feed(bytes) {
-            Some(verdict) => self.answer(verdict).await,
-            None => Ok(()),
+        match question.feed(bytes, Instant::now()) {
+            Fed::Answer(verdict) => self.answer(verdict).await,
+            Fed::Taken => Ok(()),
+            Fed::NotMine => self.typed(bytes).await,
         }
     }
 
@@ -426,8 +353,8 @@ impl<'a> Follow<'a> {
             Output::Quiet => {
                 self.screen.text(goal.answer())?;
                 self.screen.end_text()?;
-                if let Some(problem) = goal.problem() {
-                    self.screen.line(&notes::problem(problem))?;
+                if let Some(End::Turn(outcome)) = goal.end() {
+                    notes::outcome(outcome).iter().try_for_each(|line| self.screen.line(line))?;
                 }
             }
             Output::Json => {
@@ -450,26 +377,5 @@ async fn read_keys(keyboard: Option<&Keyboard>) -> Result<Vec<u8>, CtlError> {
     match keyboard {
         Some(keyboard) => keyboard.read().await,
         None => std::future::pending().await,
-    }
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-    go_on: Signal,
-    resize: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, CtlError> {
-        let listen = |kind| signal(kind).map_err(CtlError::Setup);
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hangup: listen(SignalKind::hangup())?,
-            go_on: listen(SignalKind::from_raw(nix::sys::signal::Signal::SIGCONT as i32))?,
-            resize: listen(SignalKind::window_change())?,
-        })
     }
 }

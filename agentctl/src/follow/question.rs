@@ -6,12 +6,12 @@ use proto::approval::{Approval, Verdict};
 use tokio::time::Instant;
 
 use super::editor::{Edit, Editor};
-use crate::render::approval::{Key, choices, key};
+use crate::render::approval::{Key, choices, key, keys_only};
 use crate::render::{Line, Style};
 
-/// Between drawing a question and taking keys. A key that comes sooner was pressed for something else: nobody reads and
-/// answers in a fifth of a second.
-pub const SETTLE: Duration = Duration::from_millis(200);
+/// How long the keys must rest before a question takes one. A key that comes sooner after it was drawn, or in the middle
+/// of a word that is being typed, was meant for something else. Nobody reads and answers in this time.
+pub const REST: Duration = Duration::from_millis(300);
 
 /// A drawn question.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Question {
 
 #[derive(Debug)]
 enum Stage {
-    /// Drawn just now; keys are dropped.
+    /// Drawn just now, or something is being typed: keys are not for it.
     Settling { until: Instant },
     /// A key answers it.
     Open,
@@ -35,7 +35,7 @@ impl Question {
     /// Just drawn.
     #[must_use]
     pub fn new(approval: Approval, now: Instant) -> Self {
-        Self { approval, stage: Stage::Settling { until: now + SETTLE } }
+        Self { approval, stage: Stage::Settling { until: now + REST } }
     }
 
     /// When it begins to take keys, while it does not.
@@ -52,35 +52,34 @@ impl Question {
         self.stage = Stage::Open;
     }
 
-    /// Takes keys; a verdict is the answer.
-    pub fn feed(&mut self, bytes: &[u8]) -> Option<Verdict> {
+    /// Takes keys that came at a moment.
+    pub fn feed(&mut self, bytes: &[u8], now: Instant) -> Fed {
         match &mut self.stage {
-            Stage::Settling { .. } => None,
-            Stage::Open => {
-                // A sequence (arrow keys, a paste) is not an answer, whatever letters it holds.
-                if bytes.contains(&0x1b) {
-                    return None;
-                }
-                let (at, meant) =
-                    bytes.iter().enumerate().find_map(|(at, &byte)| Some((at, key(&self.approval, byte)?)))?;
-                match meant {
-                    Key::Answer(verdict) => Some(verdict),
-                    Key::Reason => {
-                        self.stage = Stage::Reason(Editor::default());
-                        // By line the rest of the line came along: at least its end.
-                        let rest = bytes[at + 1..].trim_ascii_start();
-                        if rest.is_empty() { None } else { self.feed(rest) }
-                    }
-                }
+            Stage::Settling { until } => {
+                *until = now + REST;
+                Fed::NotMine
             }
-            Stage::Reason(editor) => match editor.feed(bytes).into_iter().next()? {
-                Edit::Submit(text) => {
-                    let text = text.trim();
-                    Some(Verdict::Deny { reason: (!text.is_empty()).then(|| text.to_owned()) })
+            Stage::Open => match single(bytes).and_then(|byte| key(&self.approval, byte)) {
+                Some(Key::Answer(verdict)) => Fed::Answer(verdict),
+                Some(Key::Reason) => {
+                    self.stage = Stage::Reason(Editor::default());
+                    Fed::Taken
                 }
-                Edit::Cancel | Edit::End => {
+                // A word, a paste, an arrow key: somebody types, and not to this question.
+                None => {
+                    self.stage = Stage::Settling { until: now + REST };
+                    Fed::NotMine
+                }
+            },
+            Stage::Reason(editor) => match editor.feed(bytes).into_iter().next() {
+                None => Fed::Taken,
+                Some(Edit::Submit(text)) => {
+                    let text = text.trim();
+                    Fed::Answer(Verdict::Deny { reason: (!text.is_empty()).then(|| text.to_owned()) })
+                }
+                Some(Edit::Cancel | Edit::End) => {
                     self.stage = Stage::Open;
-                    None
+                    Fed::Taken
                 }
             },
         }
@@ -92,7 +91,8 @@ impl Question {
         match &self.stage {
             Stage::Settling { .. } => None,
             Stage::Open => {
-                let line = choices(&self.approval).fit(columns);
+                let line = Some(choices(&self.approval)).filter(|line| line.width() <= columns);
+                let line = line.unwrap_or_else(|| keys_only(&self.approval).fit(columns));
                 let width = line.width();
                 Some((line, width))
             }
@@ -106,31 +106,65 @@ impl Question {
     }
 }
 
+/// What became of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fed {
+    /// They are the answer.
+    Answer(Verdict),
+    /// They were part of one.
+    Taken,
+    /// They were meant for something else, for the line that is typed if there is one.
+    NotMine,
+}
+
+/// The one key of a read, with or without the end of its line.
+fn single(bytes: &[u8]) -> Option<u8> {
+    match bytes {
+        [byte] | [byte, b'\n' | b'\r'] => Some(*byte),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::render::approval::tests::command;
 
     #[test]
-    fn keys_before_the_question_settled_do_not_answer_it() {
-        let mut question = Question::new(command("rm -rf x"), Instant::now());
-        assert_eq!(question.feed(b"y"), None);
+    fn keys_that_were_meant_for_something_else_do_not_answer() {
+        let now = Instant::now();
+        let mut question = Question::new(command("rm -rf x"), now);
+        assert_eq!(question.feed(b"y", now + REST / 2), Fed::NotMine);
+        assert_eq!(question.settles_at(), Some(now + REST / 2 + REST), "each key makes it wait again");
         assert!(question.prompt(80).is_none());
+        for typed in [&b"typing"[..], b"t", b"\r", b"\x1b[200~y\x1b[201~", b"\x1b[C", b"yes"] {
+            question.open();
+            assert_eq!(question.feed(typed, now), Fed::NotMine, "{typed:?}");
+            assert_eq!(question.feed(b"y", now), Fed::NotMine, "in the middle of a word");
+        }
         question.open();
-        assert_eq!(question.feed(b"\r"), None);
-        assert_eq!(question.feed(b"\x1b[200~yes\x1b[201~"), None, "a paste is no answer");
-        assert_eq!(question.feed(b"y"), Some(Verdict::Once {}));
+        assert_eq!(question.feed(b"y", now), Fed::Answer(Verdict::Once {}));
+    }
+
+    #[test]
+    fn a_narrow_terminal_still_shows_every_key() {
+        let mut question = Question::new(command("x"), Instant::now());
+        question.open();
+        assert_eq!(question.prompt(39).unwrap().0.paint(false), "[y] [s] [n] [r] > ");
+        assert!(question.prompt(80).unwrap().0.paint(false).starts_with("[y]es once  [s]ession"));
     }
 
     #[test]
     fn a_reason_is_typed_or_taken_back() {
-        let mut question = Question::new(command("x"), Instant::now());
+        let now = Instant::now();
+        let mut question = Question::new(command("x"), now);
         question.open();
-        assert_eq!(question.feed(b"r"), None);
+        assert_eq!(question.feed(b"r", now), Fed::Taken);
         assert!(question.prompt(80).unwrap().0.paint(false).starts_with("reason"));
-        assert_eq!(question.feed(b"y\x1b[D"), None);
-        assert_eq!(question.feed(b"\x1b"), None);
-        assert_eq!(question.feed(b"r"), None);
-        assert_eq!(question.feed(b"use make\r"), Some(Verdict::Deny { reason: Some("use make".into()) }));
+        assert_eq!(question.feed(b"y\x1b[D", now), Fed::Taken);
+        assert_eq!(question.feed(b"\x1b", now), Fed::Taken);
+        assert_eq!(question.feed(b"r", now), Fed::Taken);
+        let reason = Some("use make".into());
+        assert_eq!(question.feed(b"use make\r", now), Fed::Answer(Verdict::Deny { reason }));
     }
 }

@@ -14,7 +14,6 @@ use super::{Follow, Output};
 use crate::connect::Connection;
 use crate::error::CtlError;
 use crate::render::notes;
-use crate::socket::is_absent;
 use crate::start;
 
 /// How long a daemon that said goodbye is waited for: a restart by systemd or an upgrade takes a few seconds.
@@ -30,7 +29,7 @@ impl Follow<'_> {
     pub(super) async fn reconnect(&mut self, goodbye: Option<String>) -> Result<(), CtlError> {
         self.lost += 1;
         if self.lost > RESTARTS_MAX {
-            return Err(CtlError::Lost);
+            return Err(CtlError::Gone);
         }
         if self.output != Output::Json {
             let why = goodbye.as_deref().map_or("agentd went away".to_owned(), |why| format!("agentd says: {why}"));
@@ -55,10 +54,9 @@ impl Follow<'_> {
         let until = Instant::now() + RETURN_WAIT;
         loop {
             match start::try_connect(self.context, self.role).await {
-                Err(CtlError::Unreachable { source, .. }) if is_absent(&source) && Instant::now() < until => {}
                 Err(CtlError::Unreachable { .. } | CtlError::Lost | CtlError::Connection(_))
                     if Instant::now() < until => {}
-                Err(CtlError::Unreachable { .. }) => return Err(CtlError::Lost),
+                Err(CtlError::Unreachable { .. }) => return Err(CtlError::Gone),
                 other => return other,
             }
             sleep(RETURN_PAUSE).await;

@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use proto::handshake::Role;
 use proto::ids::PromptId;
-use proto::request::{ApproveMode, Interrupt, PROMPT_BYTES_MAX, Request, SendPrompt};
+use proto::request::{ApproveMode, Interrupt, PROMPT_BYTES_MAX, Request, SendPrompt, WithdrawPrompt};
 use tokio::sync::mpsc;
 
 use super::editor::Edit;
@@ -170,6 +170,18 @@ impl Follow<'_> {
         if self.interrupted || (!busy && self.editor.as_ref().is_none_or(super::editor::Editor::is_empty)) {
             self.leaving = Some(if self.goal.is_some() { Exit::Interrupted } else { Exit::Done });
             return Ok(());
+        }
+        if let Some((goal, prompt)) = &self.goal
+            && goal.turn().is_none()
+        {
+            // Another prompt's turn runs: that one is not ours to end.
+            let (session, prompt) = (prompt.session.clone(), prompt.prompt);
+            self.interrupted = true;
+            if self.output != Output::Json {
+                self.say(&notes::remark("withdrawing the prompt (Ctrl-C again leaves at once)"))?;
+            }
+            let request = Request::WithdrawPrompt(WithdrawPrompt { session, prompt });
+            return self.connection.post(request).await.map(drop);
         }
         if busy {
             return self.send_interrupt().await;

@@ -89,6 +89,24 @@ pub fn choices(approval: &Approval) -> Line {
     line.lit(Style::Bold, "> ")
 }
 
+/// The same for a terminal that is too narrow for words.
+#[must_use]
+pub fn keys_only(approval: &Approval) -> Line {
+    let mut line = Line::new();
+    for choice in &approval.choices {
+        line = line.lit(
+            Style::Bold,
+            match choice {
+                Choice::Once => "[y] ",
+                Choice::Session => "[s] ",
+                Choice::Always => "[a] ",
+                Choice::Deny => "[n] [r] ",
+            },
+        );
+    }
+    line.lit(Style::Bold, "> ")
+}
+
 /// A key that answers a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {

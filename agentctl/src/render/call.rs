@@ -13,6 +13,9 @@ pub const TAIL_LINES_FAILED: usize = 16;
 /// Lines of an edit's diff that stay in the scrollback; `agentctl log` has them all.
 const DIFF_LINES: usize = 60;
 
+/// Shorter calls were immediate for a reader; their time would only be noise.
+const DURATION_SHOWN_MS: u64 = 100;
+
 /// Lines of a tool's own error text.
 const ERROR_LINES: usize = 4;
 
@@ -27,7 +30,7 @@ pub fn finished(title: &str, call: &CallFinished, columns: usize, diff_shown: bo
     if !ending.is_empty() {
         tail = tail.lit(Style::Dim, " · ").text(mark.1, &ending);
     }
-    if call.duration_ms > 0 {
+    if call.duration_ms >= DURATION_SHOWN_MS {
         tail = tail.lit(Style::Dim, " · ").text(Style::Dim, &time::span(call.duration_ms));
     }
     let head = Line::new().lit(mark.1, mark.0).join(name(title));
@@ -78,7 +81,11 @@ fn output(call: &CallFinished, columns: usize) -> Vec<Line> {
 
 fn last(text: &str, limit: usize, columns: usize) -> Vec<Line> {
     let all: Vec<&str> = text.trim_end().lines().collect();
-    let cut = all.len().saturating_sub(limit);
+    let mut cut = all.len().saturating_sub(limit);
+    // Empty lines at the top of what is shown tell nothing.
+    while all.get(cut).is_some_and(|line| line.trim().is_empty()) {
+        cut += 1;
+    }
     let mut lines = Vec::new();
     if cut > 0 {
         let noun = if cut == 1 { "line" } else { "lines" };

@@ -154,7 +154,9 @@ pub fn prefix(text: &str, columns: usize) -> &str {
 /// Prints a failure: a sentence for people on standard error, and an object for programs on standard output.
 pub fn report(error: &CtlError, json: bool) {
     use std::io::{IsTerminal, Write};
-    let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let plain = set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb");
+    let color = std::io::stderr().is_terminal() && !plain;
     let line = Line::new().lit(Style::Bad, "agentctl: ").text(Style::Plain, &error.to_string());
     // Where even standard error is gone there is nobody left to tell.
     let _ = writeln!(std::io::stderr(), "{}", line.paint(color));

@@ -35,6 +35,46 @@ pub fn line(text: &str) -> String {
     clean
 }
 
+/// Makes JSON text harmless without changing what it says: JSON itself escapes the C0 controls, this the rest.
+#[must_use]
+pub fn json(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for char in text.chars() {
+        if hidden(char) || char == '\x7f' {
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                let _ = write!(clean, "\\u{unit:04x}");
+            }
+        } else {
+            clean.push(char);
+        }
+    }
+    clean
+}
+
+/// Takes out complete colour and erase-line sequences, which only decorate: a running command's output reads better
+/// without them. Everything else stays, for [`line`] to show.
+#[must_use]
+pub fn without_colors(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("\x1b[") {
+        let after = &rest[start + 2..];
+        let length = after.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
+        let end = match after.as_bytes().get(length) {
+            Some(b'm' | b'K') => start + 2 + length + 1,
+            Some(_) | None => {
+                plain.push_str(&rest[..start + 2]);
+                rest = after;
+                continue;
+            }
+        };
+        plain.push_str(&rest[..start]);
+        rest = &rest[end..];
+    }
+    plain.push_str(rest);
+    plain
+}
+
 fn push(clean: &mut String, char: char) {
     match char {
         // The control pictures stand in the order of the controls.
@@ -83,6 +123,21 @@ mod tests {
             assert!(!line(&text).chars().any(|c| c.is_control() || hidden(c)), "{:x}", u32::from(char));
             assert!(!line(&text).is_empty(), "{:x} vanished", u32::from(char));
         }
+    }
+
+    #[test]
+    fn colours_go_and_everything_that_acts_stays_to_be_shown() {
+        assert_eq!(without_colors("\x1b[1;32mok\x1b[0m done\x1b[K"), "ok done");
+        assert_eq!(without_colors("a\x1b[2Jb\x1b]0;t\x07\x1b[3"), "a\x1b[2Jb\x1b]0;t\x07\x1b[3");
+    }
+
+    #[test]
+    fn json_stays_the_same_document() {
+        let value = "\u{9b}x\u{202e}\u{e0041}\x7f日";
+        let text = serde_json::to_string(value).unwrap();
+        let clean = json(&text);
+        assert_eq!(clean, r#""\u009bx\u202e\udb40\udc41\u007f日""#);
+        assert_eq!(serde_json::from_str::<String>(&clean).unwrap(), value);
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn a_terminal_gets_text_made_harmless_and_a_file_gets_it_as_it_is() {
     let (mut screen, paper) = terminal();
     screen.text("a\x1b[2Jb\n").unwrap();
     screen.json(&"\u{9b}x\u{202e}").unwrap();
-    assert_eq!(paper.take(), "a␛[2Jb\n\"‹9b›x‹202e›\"\n");
+    assert_eq!(paper.take(), "a␛[2Jb\n\"\\u009bx\\u202e\"\n");
     let (file, beside) = (Paper::default(), Paper::default());
     let mut screen = Screen::new(Box::new(file.clone()), Box::new(beside.clone()), Terminals::default());
     screen.text("a\x1b[2Jb").unwrap();

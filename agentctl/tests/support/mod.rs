@@ -17,18 +17,20 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proto::approval::{Approval, Decider, Verdict};
 use proto::event::{Event, EventBody, PromptAccepted, TurnStarted};
 use proto::frame;
 use proto::handshake::{Answer, PROTOCOL, Preface};
 use proto::ids::{Seq, SessionId, Timestamp, TurnId};
 use proto::live::Live;
-use proto::request::{ClientFrame, Request, SendPrompt};
+use proto::request::{AnswerApproval, ClientFrame, ClientInfo, Request, SendPrompt};
 use proto::response::{
-    Accepted, Approvals, Attached, Done, EventFrame, LogPage, Response, ResponseFrame, ResponseResult, ServerFrame,
-    SessionInfo, SessionState, Sessions, WireError,
+    Accepted, Answered, Approvals, Attached, Done, EventFrame, LogPage, Response, ResponseFrame, ResponseResult,
+    ServerFrame, SessionInfo, SessionState, Sessions, WireError,
 };
 
 /// Longest wait for anything in a test.
@@ -43,6 +45,9 @@ pub struct Record {
     pub rows: Vec<Event>,
     /// The session, once created or given.
     pub session: Option<SessionInfo>,
+    /// The open question that any connection may answer, and where the answer is reported.
+    pub question: Option<(Approval, Sender<Verdict>)>,
+    attached: Vec<UnixStream>,
 }
 
 pub type Shared = Arc<Mutex<Record>>;
@@ -129,6 +134,7 @@ pub fn listen(socket: PathBuf, record: Shared, turn: Arc<Turn>) {
 pub struct Peer {
     stream: UnixStream,
     record: Shared,
+    client: ClientInfo,
     pub turn: TurnId,
 }
 
@@ -144,7 +150,7 @@ impl Peer {
         assert!(Preface::parse(std::str::from_utf8(&line).unwrap()).is_some());
         let welcome = Answer::Welcome { version: PROTOCOL, release: env!("CARGO_PKG_VERSION").into() };
         stream.write_all(welcome.to_string().as_bytes()).unwrap();
-        Self { stream, record, turn: TurnId::new() }
+        Self { stream, record, client: ClientInfo::default(), turn: TurnId::new() }
     }
 
     /// The next request; `None` when the client is gone.
@@ -154,15 +160,17 @@ impl Peer {
         let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
         self.stream.read_exact(&mut bytes).ok()?;
         let ClientFrame { id, request } = frame::decode(&bytes).unwrap();
+        if let Request::Hello(hello) = &request {
+            self.client = hello.client.clone();
+        }
         self.record.lock().unwrap().requests.push(request.clone());
         Some((id, request))
     }
 
     pub fn send(&mut self, message: &ServerFrame) {
-        let bytes = frame::encode(message).unwrap();
-        let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
-        // A client that left is no failure of the daemon.
-        let _ = self.stream.write_all(&length).and_then(|()| self.stream.write_all(&bytes));
+        // Under the lock, because rows of other connections are written to this stream too.
+        let _record = self.record.lock().unwrap();
+        write(&mut self.stream, message);
     }
 
     pub fn ok(&mut self, id: u64, response: Response) {
@@ -173,36 +181,30 @@ impl Peer {
         self.send(&ServerFrame::Response(ResponseFrame { id, result: ResponseResult::Error(error) }));
     }
 
-    /// Commits a row and shows it.
+    /// Commits a row and shows it to every attached connection.
     pub fn row(&mut self, body: EventBody) -> Seq {
-        let event = {
-            let mut record = self.record.lock().unwrap();
-            let seq = Seq(u64::try_from(record.rows.len()).unwrap() + 1);
-            let event = Event { seq, at: Timestamp(1_700_000_000_000 + seq.0), body };
-            record.rows.push(event.clone());
-            event
-        };
-        let seq = event.seq;
-        let session = self.session().id;
-        self.send(&ServerFrame::Event(EventFrame { session, event }));
+        let mut record = self.record.lock().unwrap();
+        let seq = Seq(u64::try_from(record.rows.len()).unwrap() + 1);
+        let event = Event { seq, at: Timestamp(1_700_000_000_000 + seq.0), body };
+        record.rows.push(event.clone());
+        let session = record.session.as_ref().unwrap().id;
+        let frame = ServerFrame::Event(EventFrame { session, event });
+        record.attached.iter_mut().for_each(|stream| write(stream, &frame));
         seq
     }
 
     pub fn live(&mut self, live: Live) {
-        self.send(&ServerFrame::Live(live));
+        let frame = ServerFrame::Live(live);
+        self.record.lock().unwrap().attached.iter_mut().for_each(|stream| write(stream, &frame));
     }
 
     pub fn session(&self) -> SessionInfo {
         self.record.lock().unwrap().session.clone().expect("a session")
     }
 
-    /// Who the last client said it is.
-    pub fn hello(&self) -> Option<proto::request::ClientInfo> {
-        let record = self.record.lock().unwrap();
-        record.requests.iter().rev().find_map(|request| match request {
-            Request::Hello(hello) => Some(hello.client.clone()),
-            _ => None,
-        })
+    /// The client as others see it.
+    pub fn name(&self) -> String {
+        format!("{} on {}", self.client.program, self.client.terminal)
     }
 
     pub fn close(&mut self) {
@@ -245,7 +247,11 @@ impl Peer {
     }
 
     fn answer(&mut self, id: u64, request: Request) {
-        let found = self.record.lock().unwrap().session.clone();
+        let found = {
+            let record = self.record.lock().unwrap();
+            let head = record.rows.last().map_or(Seq(0), |row| row.seq);
+            record.session.clone().map(|info| SessionInfo { head, ..info })
+        };
         let response = match request {
             Request::Hello(_) | Request::Interrupt(_) | Request::Detach(_) => Response::Done(Done {}),
             Request::CreateSession(create) => {
@@ -264,10 +270,7 @@ impl Peer {
             Request::Attach(attach) => return self.attach(id, attach.since),
             Request::ListApprovals(_) => Response::Approvals(Approvals { approvals: found.unwrap().approvals }),
             Request::Status(_) => Response::Status(rows::status()),
-            Request::AnswerApproval(answer) => {
-                self.fail(id, rows::not_found(&format!("there is no open approval {}", answer.approval)));
-                return;
-            }
+            Request::AnswerApproval(answer) => return self.answered(id, answer),
             Request::Shutdown(_) => {
                 self.ok(id, Response::Done(Done {}));
                 return self.close();
@@ -277,17 +280,40 @@ impl Peer {
         self.ok(id, response);
     }
 
+    /// The first answer wins, from whatever connection.
+    fn answered(&mut self, id: u64, answer: AnswerApproval) {
+        let question = self.record.lock().unwrap().question.take();
+        let Some((approval, reports)) = question.filter(|(open, _)| open.id.to_string() == answer.approval) else {
+            return self.fail(id, rows::not_found(&format!("there is no open approval {}", answer.approval)));
+        };
+        let by = self.name();
+        self.closes(&approval, answer.verdict.clone(), &by);
+        let (verdict, by) = (answer.verdict.clone(), Decider::Client { name: by });
+        self.ok(id, Response::Answered(Answered { approval: approval.id, verdict, by, yours: true }));
+        reports.send(answer.verdict).unwrap();
+    }
+
     fn attach(&mut self, id: u64, since: Seq) {
         let mut info = self.session();
-        let rows = self.record.lock().unwrap().rows.clone();
-        info.head = rows.last().map_or(Seq(0), |row| row.seq);
-        let (session, head) = (info.id, info.head);
-        self.ok(id, Response::Attached(Attached { session: info }));
-        for event in rows.into_iter().filter(|row| row.seq > since) {
-            self.send(&ServerFrame::Event(EventFrame { session, event }));
+        let mut record = self.record.lock().unwrap();
+        let session = info.id;
+        let head = record.rows.last().map_or(Seq(0), |row| row.seq);
+        info.head = head;
+        let result = ResponseResult::Ok(Response::Attached(Attached { session: info }));
+        write(&mut self.stream, &ServerFrame::Response(ResponseFrame { id, result }));
+        for event in record.rows.iter().filter(|row| row.seq > since).cloned() {
+            write(&mut self.stream, &ServerFrame::Event(EventFrame { session, event }));
         }
-        self.send(&ServerFrame::CaughtUp(proto::response::CaughtUp { session, seq: head }));
+        write(&mut self.stream, &ServerFrame::CaughtUp(proto::response::CaughtUp { session, seq: head }));
+        record.attached.push(self.stream.try_clone().unwrap());
     }
+}
+
+fn write(stream: &mut UnixStream, message: &ServerFrame) {
+    let bytes = frame::encode(message).unwrap();
+    let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
+    // A client that left is no failure of the daemon.
+    let _ = stream.write_all(&length).and_then(|()| stream.write_all(&bytes));
 }
 
 /// Standard output as text.

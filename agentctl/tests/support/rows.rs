@@ -5,7 +5,7 @@ use proto::event::{
     ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, EventBody, Outcome, Problem,
     ReplyReceived, RequestSent, TurnEnded, TurnOutcome, Usage,
 };
-use proto::ids::{ApprovalId, CallId, RequestId, Seq, SessionId, Timestamp};
+use proto::ids::{ApprovalId, CallId, RequestId, Seq, SessionId, Timestamp, TurnId};
 use proto::json::JsonText;
 use proto::live::{Live, LiveKind, LiveOutput, LiveText};
 use proto::response::{DaemonStatus, ErrorCode, SessionInfo, SessionState, WireError};
@@ -63,6 +63,26 @@ pub fn no_session(selector: &str) -> WireError {
 
 pub fn problem(code: &str, message: &str, hint: &str) -> Problem {
     Problem { code: code.into(), message: message.into(), hint: hint.into(), request_id: None }
+}
+
+pub fn approval(command: &str) -> Approval {
+    Approval {
+        id: ApprovalId::new(),
+        session: session("/").id,
+        turn: TurnId::new(),
+        call: CallId::new(),
+        tool: "bash".into(),
+        subject: Subject::Command(CommandSubject {
+            command: command.into(),
+            cwd: "/home/me/project".into(),
+            parts: Vec::new(),
+        }),
+        reason: "it is not known to only read".into(),
+        asked_at: Timestamp::now(),
+        expires_at: Timestamp::now().plus_ms(600_000),
+        choices: vec![Choice::Once, Choice::Session, Choice::Deny],
+        digest: "d1".into(),
+    }
 }
 
 impl Peer {
@@ -124,25 +144,18 @@ impl Peer {
     }
 
     pub fn asks(&mut self, call: CallId, command: &str) -> Approval {
-        let approval = Approval {
-            id: ApprovalId::new(),
-            session: self.session().id,
-            turn: self.turn,
-            call,
-            tool: "bash".into(),
-            subject: Subject::Command(CommandSubject {
-                command: command.into(),
-                cwd: "/home/me/project".into(),
-                parts: Vec::new(),
-            }),
-            reason: "it is not known to only read".into(),
-            asked_at: Timestamp::now(),
-            expires_at: Timestamp::now().plus_ms(600_000),
-            choices: vec![Choice::Once, Choice::Session, Choice::Deny],
-            digest: "d1".into(),
-        };
+        let approval = Approval { turn: self.turn, call, ..approval(command) };
         self.row(EventBody::ApprovalAsked(ApprovalAsked { approval: approval.clone() }));
         approval
+    }
+
+    /// Asks, and waits for the first answer of any connection.
+    pub fn asks_everybody(&mut self, call: CallId, command: &str) -> Verdict {
+        let (sender, answers) = std::sync::mpsc::channel();
+        let approval = Approval { turn: self.turn, call, ..approval(command) };
+        self.record.lock().unwrap().question = Some((approval.clone(), sender));
+        self.row(EventBody::ApprovalAsked(ApprovalAsked { approval }));
+        answers.recv_timeout(super::PATIENCE).unwrap()
     }
 
     pub fn closes(&mut self, approval: &Approval, verdict: Verdict, by: &str) {

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{Winsize, openpty};
+use nix::sys::termios::{LocalFlags, tcgetattr};
 
 use super::PATIENCE;
 
@@ -93,6 +94,9 @@ impl Terminal {
     /// Waits for the end; the exit code and all that was written.
     pub fn end(mut self) -> (i32, String) {
         let status: ExitStatus = self.child.wait().unwrap();
+        // Whatever happened, the next program finds the terminal as it was.
+        let mode = tcgetattr(&self.keys).unwrap().local_flags;
+        assert!(mode.contains(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG), "{mode:?}");
         // The terminal's last bytes may still be under way.
         let deadline = Instant::now() + PATIENCE;
         while Arc::strong_count(&self.seen) > 1 && Instant::now() < deadline {

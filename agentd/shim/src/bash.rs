@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -66,6 +67,8 @@ impl Bash {
         let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl(&write, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let mut command = Command::new("/bin/bash");
+        // Its own messages begin with this name.
+        command.arg0("bash");
         command.args(["--noprofile", "--norc"]).env_clear().envs(birth.env.iter().map(|(k, v)| (k, v)));
         command.current_dir(birth.cwd).stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
         sys::prepare_child(&mut command);

@@ -1,0 +1,194 @@
+//! A blocking client of a shim, for its own tests and its bench; the program that includes it is its own shim when its
+//! first argument is `shim`.
+
+#![allow(dead_code, reason = "each program that includes this uses a part of it")]
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use proto::ids::{CallId, SessionId};
+use proto::secret::{EnvVars, Secret};
+use proto::shim::frame::{self, Decoder, Frame};
+use proto::shim::outcome::RunEnd;
+use proto::shim::reply::{FromShim, Reply};
+use proto::shim::request::{Request, ToShim};
+use proto::shim::start::{Limits, Start, Started, Wish};
+
+/// A shim in a directory of its own; it is shut down when this is dropped.
+pub(crate) struct Shim {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) start: Start,
+    pub(crate) pid: u32,
+}
+
+impl Shim {
+    pub(crate) fn launch(accounting: Wish) -> Self {
+        Self::launch_with(accounting, |_| {})
+    }
+
+    pub(crate) fn launch_with(accounting: Wish, change: impl FnOnce(&mut Start)) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| dir.path().join(name).to_str().expect("text").to_owned();
+        std::fs::create_dir(dir.path().join("work")).expect("a directory");
+        let mut start = Start {
+            session: SessionId::new(),
+            cwd: path("work"),
+            env: EnvVars(vec![
+                ("PATH".to_owned(), std::env::var("PATH").unwrap_or_default()),
+                ("HOME".to_owned(), path("work")),
+                ("LANG".to_owned(), "C.UTF-8".to_owned()),
+            ]),
+            socket: path("r/s"),
+            state_dir: path("state"),
+            token: Secret::new("token".to_owned()),
+            limits: Limits::default(),
+            secret_names: Vec::new(),
+            accounting,
+        };
+        change(&mut start);
+        let mut child = Command::new("/proc/self/exe")
+            .arg("shim")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let mut bytes = Vec::new();
+        frame::encode(&mut bytes, &start, &[]).expect("a frame");
+        child.stdin.take().expect("a pipe").write_all(&bytes).expect("room");
+        let mut answer = Vec::new();
+        child.stdout.take().expect("a pipe").read_to_end(&mut answer).expect("an answer");
+        child.wait().expect("an end");
+        let mut decoder = Decoder::default();
+        decoder.push(&answer);
+        let frame = decoder.next().expect("a frame").expect("a whole frame");
+        let Started::Ready { pid, .. } = frame.header().expect("a header") else {
+            panic!("not started: {}", String::from_utf8_lossy(&frame.header));
+        };
+        Self { dir, start, pid }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let mut client = self.stranger();
+        let hello = Request::Hello { token: self.start.token.clone(), min: 1, max: 1 };
+        let welcome = client.ask(hello, &[]).0;
+        assert!(matches!(welcome, Reply::Welcome { .. }), "{welcome:?}");
+        client
+    }
+
+    /// A connection that has not said hello.
+    pub(crate) fn stranger(&self) -> Client {
+        let stream = UnixStream::connect(&self.start.socket).expect("a socket");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+        Client { stream, decoder: Decoder::default(), next: 1, buffer: vec![0; 256 * 1024], out: Vec::new() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        Path::new(&self.start.cwd).join(name)
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        Path::new(&format!("/proc/{}", self.pid)).exists()
+    }
+}
+
+impl Drop for Shim {
+    fn drop(&mut self) {
+        if self.is_alive() && UnixStream::connect(&self.start.socket).is_ok() {
+            let mut client = self.client();
+            client.send(Request::Shutdown {}, &[]);
+            while client.receive().is_some() {}
+        }
+    }
+}
+
+/// A connection.
+pub(crate) struct Client {
+    pub(crate) stream: UnixStream,
+    decoder: Decoder,
+    next: u64,
+    buffer: Vec<u8>,
+    out: Vec<u8>,
+}
+
+/// A command's result, with all the live output that came before it.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) end: RunEnd,
+    pub(crate) body: Vec<u8>,
+    pub(crate) live: Vec<(u64, Vec<u8>)>,
+}
+
+impl Done {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Client {
+    pub(crate) fn send(&mut self, request: Request, body: &[u8]) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.out.clear();
+        frame::encode(&mut self.out, &ToShim { id, request }, body).expect("a frame");
+        self.stream.write_all(&self.out).expect("a listener");
+        id
+    }
+
+    /// The next frame; none when the shim hung up.
+    pub(crate) fn receive(&mut self) -> Option<(FromShim, Vec<u8>)> {
+        loop {
+            if let Some(Frame { header, body }) = self.decoder.next().expect("a frame") {
+                return Some((serde_json::from_slice(&header).expect("a header"), body));
+            }
+            match self.stream.read(&mut self.buffer) {
+                Ok(0) => return None,
+                Ok(count) => self.decoder.push(&self.buffer[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("no answer: {error}"),
+            }
+        }
+    }
+
+    pub(crate) fn ask(&mut self, request: Request, body: &[u8]) -> (Reply, Vec<u8>) {
+        let id = self.send(request, body);
+        loop {
+            let (header, body) = self.receive().expect("an answer");
+            if header.re == Some(id) {
+                return (header.reply, body);
+            }
+        }
+    }
+
+    pub(crate) fn begin(&mut self, call: CallId, command: &str, deadline_ms: u64) {
+        let run = Request::Run { call, deadline_ms, head_bytes: 60_000, tail_bytes: 60_000, offset: 0 };
+        self.send(run, command.as_bytes());
+    }
+
+    pub(crate) fn wait(&mut self, call: CallId) -> Done {
+        let mut live = Vec::new();
+        loop {
+            let (header, body) = self.receive().expect("news");
+            match header.reply {
+                Reply::Output { call: of, offset } if of == call => live.push((offset, body)),
+                Reply::Finished { call: of, end } if of == call => return Done { end, body, live },
+                Reply::Refused { .. } => panic!("refused: {:?}", header.reply),
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn run_for(&mut self, command: &str, deadline_ms: u64) -> Done {
+        let call = CallId::new();
+        self.begin(call, command, deadline_ms);
+        let done = self.wait(call);
+        self.send(Request::Forget { call }, &[]);
+        done
+    }
+
+    pub(crate) fn run(&mut self, command: &str) -> Done {
+        self.run_for(command, 20_000)
+    }
+}
