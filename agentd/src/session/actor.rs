@@ -146,7 +146,9 @@ impl Actor {
             }
             Entry::Renamed { name, .. } => self.row.name = Some(name.clone()),
             Entry::Archived { .. } => self.row.archived = true,
-            Entry::ReplyReceived(_) | Entry::RequestSent { .. } | Entry::RequestFailed { .. } => self.open.end_reply(),
+            Entry::ReplyReceived(_) => self.open.end_reply(),
+            // What a failed try has shown stays open: when its blocks begin again, clients are told that it is void.
+            Entry::RequestSent { .. } | Entry::RequestFailed { .. } => {}
             Entry::TurnEnded { .. } => {
                 self.open.end_reply();
                 self.open.end_output();
