@@ -92,21 +92,26 @@ fn push(hunk: &mut Hunk, result: &mut FileDiff, room: &mut usize, above: u32, li
 }
 
 fn diff_line(kind: DiffKind, spans: &[(bool, String)]) -> DiffLine {
-    let no_newline = !spans.last().is_some_and(|(_, text)| text.ends_with('\n'));
     let mut shown: Vec<DiffSpan> =
         spans.iter().map(|(changed, text)| DiffSpan { text: text.clone(), changed: *changed }).collect();
-    // The end may be a span of its own, or CR and LF may stand in two.
-    for end in ['\n', '\r'] {
-        if let Some(last) = shown.last_mut() {
-            if let Some(text) = last.text.strip_suffix(end) {
-                last.text = text.to_owned();
-            }
-            if last.text.is_empty() {
-                shown.pop();
-            }
-        }
+    let ended = drop_end(&mut shown, '\n');
+    if ended {
+        drop_end(&mut shown, '\r');
     }
-    DiffLine { kind, spans: shown, no_newline }
+    DiffLine { kind, spans: shown, no_newline: !ended }
+}
+
+/// Takes one sign off the end of a line; CR and LF may stand in two spans.
+fn drop_end(spans: &mut Vec<DiffSpan>, end: char) -> bool {
+    let Some(last) = spans.last_mut() else { return false };
+    let dropped = last.text.ends_with(end);
+    if dropped {
+        last.text.pop();
+    }
+    if last.text.is_empty() {
+        spans.pop();
+    }
+    dropped
 }
 
 /// The diff as text, as `diff -u` writes hunks.
@@ -131,4 +136,84 @@ pub fn unified(diff: &FileDiff) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(before: &str, after: &str) -> Change {
+        Change {
+            path: "f".into(),
+            created: false,
+            deleted: false,
+            first: 10,
+            before: before.into(),
+            after: after.into(),
+            context_above: 0,
+            context_below: 0,
+            before_left_out: 0,
+            after_left_out: 0,
+            total_lines: 100,
+        }
+    }
+
+    #[test]
+    fn words_that_differ_are_marked() {
+        let diff = file_diff(&change("let limit = 5;\n", "let limit = 7;\n"));
+        let spans = |index: usize| -> Vec<(&str, bool)> {
+            diff.hunks[0].lines[index].spans.iter().map(|span| (span.text.as_str(), span.changed)).collect()
+        };
+        assert_eq!((diff.added, diff.removed, diff.hunks[0].old_start, diff.hunks[0].new_start), (1, 1, 10, 10));
+        assert!(spans(0).iter().any(|(text, changed)| *changed && text.contains('5')), "{:?}", spans(0));
+        assert!(spans(0).iter().any(|(text, changed)| !changed && text.contains("limit")), "{:?}", spans(0));
+        assert_eq!(spans(1).iter().map(|(text, _)| *text).collect::<String>(), "let limit = 7;");
+    }
+
+    #[test]
+    fn a_missing_last_line_end_is_told_and_crlf_is_not_shown() {
+        let diff = file_diff(&change("a\r\nb\r\n", "a\r\nb"));
+        assert_eq!(unified(&diff), "@@ -10,2 +10,2 @@\n a\n-b\n+b\n\\ No newline at end of file\n");
+    }
+
+    #[test]
+    fn distant_changes_make_hunks_of_their_own() {
+        let lines = |mark: &str| -> String {
+            (0..30).map(|n| format!("{n}{}\n", if n % 20 == 5 { mark } else { "" })).collect()
+        };
+        let diff = file_diff(&change(&lines(""), &lines("x")));
+        assert_eq!(
+            diff.hunks.iter().map(|hunk| (hunk.old_start, hunk.lines.len())).collect::<Vec<_>>(),
+            [(12, 8), (32, 8)]
+        );
+    }
+
+    #[test]
+    fn a_new_file_starts_at_line_0_of_nothing() {
+        let new = Change { created: true, first: 1, ..change("", "a\nb\n") };
+        let diff = file_diff(&new);
+        assert_eq!((diff.hunks[0].old_start, diff.hunks[0].new_start, diff.added, diff.created), (0, 1, 2, true));
+    }
+
+    #[test]
+    fn a_long_diff_is_cut_and_counts_what_it_leaves_out() {
+        let new = Change { after_left_out: 7, ..change("", &"line\n".repeat(3000)) };
+        let diff = file_diff(&new);
+        assert_eq!((diff.added, diff.lines_left_out, diff.hunks[0].lines.len()), (3007, 1007, 2000));
+    }
+
+    #[test]
+    fn wildly_different_texts_do_not_take_long() {
+        let text = |seed: u64| -> String {
+            let mut state = seed;
+            let mut line = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                format!("{:x}\n", state >> 60)
+            };
+            (0..30_000).map(|_| line()).collect()
+        };
+        let started = std::time::Instant::now();
+        let diff = file_diff(&change(&text(1), &text(2)));
+        assert!(started.elapsed() < TIME_MAX * 20 && diff.added > 0, "{:?}", started.elapsed());
+    }
 }

@@ -32,10 +32,10 @@ fn strings(value: &Value) -> Vec<&str> {
 /// Checks what the model received.
 pub(crate) fn answer(expect: &Value, answer: &Answer) -> Result<(), String> {
     let text = answer.text();
-    if let Some(wanted) = expect["is_error"].as_bool().or(expect["is_error"].is_null().then_some(false)) {
-        if wanted != answer.result.is_error {
-            return Err(format!("is_error is {}: {}", !wanted, short(&text)));
-        }
+    if let Some(wanted) = expect["is_error"].as_bool().or(expect["is_error"].is_null().then_some(false))
+        && wanted != answer.result.is_error
+    {
+        return Err(format!("is_error is {}: {}", !wanted, short(&text)));
     }
     if let Some(missing) = strings(&expect["output_contains"]).into_iter().find(|part| !text.contains(part)) {
         return Err(format!("the output lacks {missing:?}: {}", short(&text)));
@@ -51,15 +51,15 @@ pub(crate) fn answer(expect: &Value, answer: &Answer) -> Result<(), String> {
             return Err(format!("the output does not match {pattern}"));
         }
     }
-    if let Some(most) = expect["max_output_bytes"].as_u64() {
-        if text.len() as u64 > most {
-            return Err(format!("the output has {} bytes", text.len()));
-        }
+    if let Some(most) = expect["max_output_bytes"].as_u64()
+        && text.len() as u64 > most
+    {
+        return Err(format!("the output has {} bytes", text.len()));
     }
-    if let Some(most) = expect["max_wall_s"].as_u64() {
-        if answer.took > Duration::from_secs(most) {
-            return Err(format!("it took {:?}", answer.took));
-        }
+    if let Some(most) = expect["max_wall_s"].as_u64()
+        && answer.took > Duration::from_secs(most)
+    {
+        return Err(format!("it took {:?}", answer.took));
     }
     if let Some(wanted) = expect["numbered"].as_array() {
         let shown: Vec<(u64, &str)> = text.split('\n').filter_map(numbered).collect();

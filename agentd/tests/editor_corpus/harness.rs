@@ -7,14 +7,16 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use agentd::tools::{Part, ToolResult, editor};
+use agentd::tools::editor::{self, EditorInput};
+use agentd::tools::{Part, ToolResult};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork};
 use proto::event::Outcome;
+use proto::ids::CallId;
 use proto::json::JsonText;
-use proto::shim::files::{Apply, Mode};
+use proto::shim::files::{Apply, FileReply, Mode};
 use serde::Deserialize;
 use serde_json::Value;
 use shim::files::Files;
@@ -109,7 +111,11 @@ impl Drop for Site {
 }
 
 fn site(case: &Value) -> Site {
-    let base = tempfile::tempdir().expect("base");
+    // A race has thousands of rounds; in memory they do not wait for the disk.
+    let memory = Path::new("/dev/shm");
+    let many = case["call"]["race"].is_object() && memory.is_dir();
+    let temp = || if many { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    let base = temp().expect("base");
     let path = base.path().canonicalize().expect("canonical");
     let ground = Ground { root: path.join("root"), base: path };
     fs::create_dir(&ground.root).expect("root");
@@ -130,7 +136,7 @@ fn site(case: &Value) -> Site {
     Site {
         immutable: immutable.map(|(name, _)| name.clone()).collect(),
         mounted: setup["tmpfs_kib"].is_u64(),
-        store: tempfile::tempdir().expect("store"),
+        store: temp().expect("store"),
         _base: base,
         ground,
     }
@@ -185,24 +191,25 @@ fn expand(ground: &Ground, value: &Value) -> Value {
     }
 }
 
+/// The input of a call as the model sends it.
+fn input(ground: &Ground, step: &Value) -> Result<EditorInput, String> {
+    let text = expand(ground, step).to_string().replace(LONE_SURROGATE.1, LONE_SURROGATE.0);
+    editor::parse(&JsonText::parse(&text).expect("JSON"))
+}
+
 /// One call, as the daemon makes it: an edit is previewed first, as for an approval, and applied on that ground.
 fn call(files: &mut Files, ground: &Ground, step: &Value) -> Answer {
     let started = Instant::now();
-    let text = expand(ground, step).to_string().replace(LONE_SURROGATE.1, LONE_SURROGATE.0);
-    let input = JsonText::parse(&text).expect("JSON");
-    let result = match editor::parse(&input) {
+    let result = match input(ground, step) {
         Err(text) => {
             ToolResult { content: vec![Part::Text(text)], is_error: true, outcome: Outcome::Failed {}, diff: None }
         }
         Ok(input) => {
-            let apply = Mode::Apply(Apply::default());
-            let preview = files.handle(&editor::op(&input, Mode::Preview {}), &ground.root);
-            let mode = match &preview {
-                proto::shim::files::FileReply::Edited(edited) => {
-                    Mode::Apply(Apply { call: Some(proto::ids::CallId::new()), expect: Some(edited.basis.clone()) })
-                }
-                _ => apply,
+            let expect = match files.handle(&editor::op(&input, Mode::Preview {}), &ground.root) {
+                FileReply::Edited(edited) => Some(edited.basis),
+                _ => None,
             };
+            let mode = Mode::Apply(Apply { call: Some(CallId::new()), expect });
             let reply = files.handle(&editor::op(&input, mode), &ground.root);
             // What crosses the wire to the daemon.
             let text = serde_json::to_string(&reply).expect("serializes");
@@ -279,18 +286,19 @@ fn race(files: &mut Files, ground: &Ground, step: &Value, expect: &Value) -> Res
 /// The process that writes is killed while the temporary file is there.
 fn killed(site: &Site, step: &Value, expect: &Value) -> Result<(), String> {
     let ground = &site.ground;
+    let op = editor::op(&input(ground, step)?, Mode::Apply(Apply::default()));
     // SAFETY: the child makes one call and leaves without returning; it takes no lock of another thread's.
     match unsafe { fork() }.expect("fork") {
         ForkResult::Child => {
             if let Ok(mut files) = Files::open(&ground.root, &[], site.store.path()) {
-                call(&mut files, ground, step);
+                files.handle(&op, &ground.root);
             }
             // SAFETY: ends this process at once.
             unsafe { libc::_exit(0) }
         }
         ForkResult::Parent { child } => {
             while !has_scratch(&ground.root) && !ended(child) {
-                std::hint::spin_loop();
+                std::thread::yield_now();
             }
             let _ = kill(child, Signal::SIGKILL);
             let _ = waitpid(child, None);

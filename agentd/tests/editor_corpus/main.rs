@@ -2,6 +2,8 @@
 //! files → text for the model. Every case runs as the user who runs the tests, and, when that is root, once more as an
 //! ordinary user.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod check;
 mod fixture;
 mod harness;

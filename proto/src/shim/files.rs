@@ -489,10 +489,10 @@ pub enum Fault {
         /// How many can.
         left: u64,
     },
+    /// The prior version is not kept any more.
+    PriorGone {},
     /// The file is not as the edit left it.
     UndoConflict {
-        /// The file.
-        file: String,
         /// From how the edit left it to how it is now; none = not known any more.
         change: Option<Box<Change>>,
     },

@@ -209,6 +209,8 @@ impl Files {
         // When the journal cannot take the outcome, the next start finds it out from the file.
         let noted = if written.is_ok() { self.history.done() } else { self.history.failed() };
         match (written?, plan.after) {
+            // The model does not know what the user took back: to it that is a change like anybody's.
+            (Some(_), Some(_)) if plan.undoes.is_some() => {}
             (Some(stat), Some(bytes)) => self.seen.wrote(&place.real, &stat, bytes),
             _ => self.seen.removed(&place.real),
         }

@@ -8,6 +8,7 @@
 //! Invariant: an edit that is listed here as done can be taken back, or says that its prior bytes are gone.
 //! Not here: workspace files are only ever touched by the caller.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -122,6 +123,7 @@ impl History {
                 Err(_) => {}
             }
         }
+        history.drop_orphans(&begun)?;
         Ok((history, begun))
     }
 
@@ -132,7 +134,7 @@ impl History {
 
     /// The edits that stand and can be taken back, oldest first.
     pub(super) fn standing(&self) -> Vec<&Record> {
-        let undone: Vec<u64> = self.done.iter().filter_map(|record| record.undoes).collect();
+        let undone: HashSet<u64> = self.done.iter().filter_map(|record| record.undoes).collect();
         self.done.iter().filter(|record| record.undoes.is_none() && !undone.contains(&record.number)).collect()
     }
 
@@ -247,6 +249,19 @@ impl History {
             let needed = self.done.iter().filter_map(|record| record.before.as_ref());
             if !needed.map(|prior| &prior.digest).any(|digest| *digest == prior.digest) {
                 let _ = fs::remove_file(self.blob(&prior.digest));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes bytes that no edit names: a kill came between keeping them and naming them.
+    fn drop_orphans(&self, begun: &[Record]) -> io::Result<()> {
+        let priors = self.done.iter().chain(begun).filter_map(|record| record.before.as_ref());
+        let needed: HashSet<&str> = priors.map(|prior| prior.digest.0.as_str()).collect();
+        for entry in fs::read_dir(self.dir.join("blobs"))? {
+            let entry = entry?;
+            if !entry.file_name().to_str().is_some_and(|name| needed.contains(name)) {
+                fs::remove_file(entry.path())?;
             }
         }
         Ok(())

@@ -77,7 +77,14 @@ fn likeness(wanted: &str, name: &str) -> Option<usize> {
     let stem = |name: &str| name.rsplit_once('.').map_or(name.to_owned(), |(stem, _)| stem.to_owned());
     let distance = edit_distance(wanted, name);
     let near = distance <= 1 + wanted.chars().count() / 4;
-    let related = stem(wanted) == stem(name) || (wanted.len() >= 3 && name.contains(wanted));
+    let sorted = |name: &str| {
+        let mut letters: Vec<char> = name.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let related = stem(wanted) == stem(name)
+        || (wanted.len() >= 3 && name.contains(wanted))
+        || (wanted.len() == name.len() && sorted(wanted) == sorted(name));
     (near || related).then_some(distance)
 }
 

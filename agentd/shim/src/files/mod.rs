@@ -30,6 +30,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::sys::stat::fstat;
 use proto::shim::files::{Action, Fault, FileError, FileOp, FileReply, View};
 
 use history::{History, Record};
@@ -91,15 +92,19 @@ impl Files {
 
     /// Does one operation. A relative path starts at `cwd` where that lies inside, else at the workspace.
     pub fn handle(&mut self, op: &FileOp, cwd: &Path) -> FileReply {
-        let (path, done) = match op {
-            FileOp::View(view) => (view.path.as_str(), self.view(view, cwd)),
-            FileOp::Create(create) => (create.path.as_str(), self.create(create, cwd)),
-            FileOp::StrReplace(replace) => (replace.path.as_str(), self.str_replace(replace, cwd)),
-            FileOp::Insert(insert) => (insert.path.as_str(), self.insert(insert, cwd)),
-            FileOp::Undo(undo) => ("", self.undo(undo)),
-            FileOp::Changes {} => ("", self.changes()),
+        let at = |path: &str| {
+            let path = path.to_owned();
+            |fault| FileError { path, fault }
         };
-        done.unwrap_or_else(|fault| FileReply::Error(FileError { path: path.to_owned(), fault }))
+        let done = match op {
+            FileOp::View(view) => self.view(view, cwd).map_err(at(&view.path)),
+            FileOp::Create(create) => self.create(create, cwd).map_err(at(&create.path)),
+            FileOp::StrReplace(replace) => self.str_replace(replace, cwd).map_err(at(&replace.path)),
+            FileOp::Insert(insert) => self.insert(insert, cwd).map_err(at(&insert.path)),
+            FileOp::Undo(undo) => self.undo(undo),
+            FileOp::Changes {} => self.changes(),
+        };
+        done.unwrap_or_else(FileReply::Error)
     }
 
     fn view(&mut self, wish: &View, cwd: &Path) -> Result<FileReply, Fault> {
@@ -118,7 +123,9 @@ impl Files {
         match shown {
             view::Shown::Text(text) => {
                 let bytes = if size <= DIGEST_BYTES_MAX { Some(editing::read_all(&file)?) } else { None };
-                self.seen.viewed(&place.real, &stat, bytes.as_deref());
+                // Written to while it was read: what was shown is known by its time alone, and will count as changed.
+                let still = fstat(&file).is_ok_and(|now| write::same_content(&now, &stat));
+                self.seen.viewed(&place.real, &stat, bytes.as_deref().filter(|_| still));
                 Ok(FileReply::Text(text))
             }
             view::Shown::Image(image) => Ok(FileReply::Image(image)),
@@ -153,7 +160,8 @@ impl Files {
                 let bytes = place.open_file(stat).and_then(|file| editing::read_all(&file));
                 bytes.is_ok_and(|bytes| history::digest(&bytes) == *after)
             }
-            _ => false,
+            (None, Found::File(_) | Found::Directory | Found::Other(_))
+            | (Some(_), Found::Nothing | Found::Directory | Found::Other(_)) => false,
         };
         write::sweep(&place.dir, OsStr::new(&record.temp));
         if !made {
@@ -165,10 +173,9 @@ impl Files {
     /// Removes what was made on the way to a file that never came to be: the temporary file in the innermost
     /// directory, then the directories as far as they are empty.
     fn sweep_made(&self, record: &Record) {
-        if let Some(innermost) = record.directories.last() {
-            if let Ok(dir) = self.roots.resolve(innermost, Path::new("/")).and_then(|place| place.open_directory()) {
-                write::sweep(&dir, OsStr::new(&record.temp));
-            }
+        let innermost = record.directories.last().map(|path| self.roots.resolve(path, Path::new("/")));
+        if let Some(Ok(dir)) = innermost.map(|place| place?.open_directory()) {
+            write::sweep(&dir, OsStr::new(&record.temp));
         }
         self.remove_directories(&record.directories);
     }

@@ -117,7 +117,7 @@ impl Roots {
             pending.extend(wanted);
             (root, pending)
         };
-        if path.ends_with('/') {
+        if path.ends_with('/') || path.ends_with("/.") {
             // A trailing slash asks for a directory; the walk sees it as one more step from there.
             pending.push_back(OsString::from("."));
         }

@@ -1,10 +1,10 @@
 //! Taking edits back, and the sum of the session's changes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use proto::ids::CallId;
-use proto::shim::files::{Apply, Change, Changes, Fault, FileReply, Mode, Undo, Undone};
+use proto::shim::files::{Apply, Change, Changes, Fault, FileError, FileReply, Mode, Undo, Undone};
 
 use super::editing::{Current, Plan, read};
 use super::history::{Prior, Record, digest};
@@ -20,7 +20,7 @@ type Content = Option<Vec<u8>>;
 impl Files {
     /// Takes the last edits back, the last first. A file that is not as its edit left it stops the whole before
     /// anything is written.
-    pub(super) fn undo(&mut self, wish: &Undo) -> Result<FileReply, Fault> {
+    pub(super) fn undo(&mut self, wish: &Undo) -> Result<FileReply, FileError> {
         let call = match &wish.mode {
             Mode::Preview {} => None,
             Mode::Apply(Apply { call, .. }) => *call,
@@ -40,76 +40,80 @@ impl Files {
             changes.push(change);
             if applied {
                 let reply = FileReply::Undone(Undone { applied, changes: changes.clone(), left });
-                self.take_back(&record, call, &reply)?;
+                self.take_back(&record, call, &reply)
+                    .map_err(|fault| FileError { path: record.path.clone(), fault })?;
             }
         }
         Ok(FileReply::Undone(Undone { applied, changes, left }))
     }
 
     /// The sum of the session's changes, file by file, as far back as prior versions are kept.
-    pub(super) fn changes(&self) -> Result<FileReply, Fault> {
-        let mut seen: Vec<&str> = Vec::new();
+    pub(super) fn changes(&self) -> Result<FileReply, FileError> {
+        let mut seen: HashSet<&str> = HashSet::new();
         let mut sum = Changes { changes: Vec::new(), left_out: 0 };
-        for record in self.history.made() {
-            if seen.contains(&record.path.as_str()) {
-                continue;
-            }
-            seen.push(&record.path);
-            let before = match &record.before {
-                None => None,
-                Some(prior) => match self.history.bytes(prior).map_err(|error| keep_fault(&error))? {
-                    Some(bytes) => Some(bytes),
-                    None => continue,
-                },
-            };
-            let (place, current) = self.now(&record.path)?;
-            let now = current.map(|current| current.bytes);
-            if now == before {
-                continue;
-            }
-            if sum.changes.len() == CHANGED_FILES_MAX {
-                sum.left_out += 1;
-            } else {
-                sum.changes.push(change::between(&place.shown, before.as_deref(), now.as_deref()));
+        for record in self.history.made().iter().filter(|record| seen.insert(&record.path)) {
+            let change = self.change_since(record);
+            let change = change.map_err(|fault| FileError { path: record.path.clone(), fault })?;
+            match change {
+                None => {}
+                Some(_) if sum.changes.len() == CHANGED_FILES_MAX => sum.left_out += 1,
+                Some(change) => sum.changes.push(change),
             }
         }
         Ok(FileReply::Changes(sum))
     }
 
+    /// From before an edit to now; none = the same, or not known any more.
+    fn change_since(&self, record: &Record) -> Result<Option<Change>, Fault> {
+        let before = match self.prior(record.before.as_ref()) {
+            Err(Fault::PriorGone {}) => return Ok(None),
+            other => other?,
+        };
+        let (place, current) = self.now(&record.path)?;
+        let now = current.map(|current| current.bytes);
+        Ok((now != before).then(|| change::between(&place.shown, before.as_deref(), now.as_deref())))
+    }
+
     /// The edits to take back, each with what that changes, checked against the files.
-    fn steps_back(&self, steps: usize) -> Result<Vec<(Record, Change)>, Fault> {
+    fn steps_back(&self, steps: usize) -> Result<Vec<(Record, Change)>, FileError> {
         let standing = self.history.standing();
         if steps == 0 || steps > standing.len() {
-            return Err(Fault::NothingToUndo { left: standing.len() as u64 });
+            return Err(FileError { path: String::new(), fault: Fault::NothingToUndo { left: standing.len() as u64 } });
         }
         let mut contents: HashMap<&str, Content> = HashMap::new();
         let mut back = Vec::new();
         for record in standing.iter().rev().take(steps) {
-            let (place, current) = self.now(&record.path)?;
-            let now = match contents.remove(record.path.as_str()) {
-                Some(content) => content,
-                None => current.map(|current| current.bytes),
-            };
-            if now.as_deref().map(digest) != record.after {
-                return Err(self.conflict(record, &place, now.as_deref()));
-            }
-            let before = self.prior(record.before.as_ref())?;
-            back.push(((*record).clone(), change::between(&place.shown, now.as_deref(), before.as_deref())));
+            let later = contents.remove(record.path.as_str());
+            let step = self.step_back(record, later);
+            let (before, change) = step.map_err(|fault| FileError { path: record.path.clone(), fault })?;
+            back.push(((*record).clone(), change));
             contents.insert(&record.path, before);
         }
         Ok(back)
     }
 
+    /// What comes back when one edit is taken back; `later`: what a later step of the same file has brought back.
+    fn step_back(&self, record: &Record, later: Option<Content>) -> Result<(Content, Change), Fault> {
+        let (place, current) = self.now(&record.path)?;
+        let now = later.unwrap_or_else(|| current.map(|current| current.bytes));
+        if now.as_deref().map(digest) != record.after {
+            return Err(self.conflict(record, &place, now.as_deref()));
+        }
+        let before = self.prior(record.before.as_ref())?;
+        let change = change::between(&place.shown, now.as_deref(), before.as_deref());
+        Ok((before, change))
+    }
+
     fn conflict(&self, record: &Record, place: &Place, now: Option<&[u8]>) -> Fault {
         let left = record.after.as_ref().and_then(|after| self.seen.snapshot(Path::new(&record.path), after));
         let change = left.map(|left| Box::new(change::between(&place.shown, Some(&left), now)));
-        Fault::UndoConflict { file: place.shown.clone(), change }
+        Fault::UndoConflict { change }
     }
 
     fn prior(&self, prior: Option<&Prior>) -> Result<Content, Fault> {
         let Some(prior) = prior else { return Ok(None) };
         let bytes = self.history.bytes(prior).map_err(|error| keep_fault(&error))?;
-        bytes.map(Some).ok_or(Fault::NothingToUndo { left: 0 })
+        bytes.map(Some).ok_or(Fault::PriorGone {})
     }
 
     /// Takes one edit back.

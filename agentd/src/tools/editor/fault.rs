@@ -2,7 +2,7 @@
 
 use proto::shim::files::{Action, Change, Difference, Fault, FileError, FileKind, LineRange, NearMiss};
 
-use super::render::{numbered, short_diff, shorten};
+use super::render::{count, numbered, short_diff, shorten, span};
 
 /// The message for the model.
 pub(super) fn text(error: &FileError) -> String {
@@ -45,8 +45,9 @@ pub(super) fn text(error: &FileError) -> String {
         Fault::BadRange { range, total } => bad_range(path, *range, *total),
         Fault::RangeOnDirectory {} => format!("{path} is a directory; leave `view_range` out."),
         Fault::BadLine { line, total } => format!(
-            "`insert_line` {line} is not in {path}, which has {total} lines. Valid are 0 (before the first line) to {total} \
-             (after the last)."
+            "`insert_line` {line} is not in {path}, which has {}. Valid are 0 (before the first line) to {total} (after \
+             the last).",
+            count(*total, "line", "lines")
         ),
         Fault::EmptyOld {} => {
             "`old_str` is empty; give the exact text to replace. To add lines use `insert`.".to_owned()
@@ -77,18 +78,6 @@ pub(super) fn text(error: &FileError) -> String {
         Fault::TooLarge { size, limit } => format!(
             "{path}: {size} bytes are more than the {limit} that this tool handles. Use the bash tool for a file of this size."
         ),
-        Fault::Denied { .. }
-        | Fault::OwnerNotKept {}
-        | Fault::NoSpace { .. }
-        | Fault::System { .. }
-        | Fault::NothingToUndo { .. }
-        | Fault::UndoConflict { .. } => outer(path, &error.fault),
-    }
-}
-
-/// The reasons that lie outside of the file's content.
-fn outer(path: &str, fault: &Fault) -> String {
-    match fault {
         Fault::Denied { action } => format!("Permission denied: {path} could not be {}.", action_text(*action)),
         Fault::OwnerNotKept {} => format!(
             "{path} belongs to another user or group, which the edit could not keep; nothing was written. Ask the user."
@@ -99,11 +88,11 @@ fn outer(path: &str, fault: &Fault) -> String {
         Fault::System { action, message } => format!("{path} could not be {}: {message}.", action_text(*action)),
         Fault::NothingToUndo { left: 0 } => "There is no edit whose prior version is still kept.".to_owned(),
         Fault::NothingToUndo { left } => format!("Only {left} edits can be taken back."),
-        Fault::UndoConflict { file, change } => format!(
-            "{file} is no longer as the edit left it; taking the edit back would lose what came after it.{}",
+        Fault::PriorGone {} => format!("The prior version of {path} is not kept any more; nothing was taken back."),
+        Fault::UndoConflict { change } => format!(
+            "{path} is no longer as the edit left it; taking the edit back would lose what came after it.{}",
             changed_text(change.as_deref())
         ),
-        _ => String::new(),
     }
 }
 
@@ -153,16 +142,18 @@ fn changed_text(change: Option<&Change>) -> String {
 fn bad_range(path: &str, range: LineRange, total: u64) -> String {
     let LineRange { first, last } = range;
     format!(
-        "`view_range` [{first}, {last}] is not in {path}, which has {total} lines. Valid are [first, last] with \
-         1 <= first <= last, first at most {total}, and last = -1 for the end."
+        "`view_range` [{first}, {last}] is not in {path}, which has {}. Valid are [first, last] with 1 <= first <= last, \
+         first at most {total}, and last = -1 for the end.",
+        count(total, "line", "lines")
     )
 }
 
-fn many_matches(path: &str, count: u64, lines: &[u64]) -> String {
-    let numbers: Vec<String> = lines.iter().map(u64::to_string).collect();
-    let more = if count > lines.len() as u64 { " and more" } else { "" };
+fn many_matches(path: &str, times: u64, lines: &[u64]) -> String {
+    let mut numbers: Vec<String> = lines.iter().map(u64::to_string).collect();
+    numbers.dedup();
+    let more = if times > lines.len() as u64 { " and more" } else { "" };
     format!(
-        "`old_str` stands {count} times in {path}, starting on lines {}{more}; nothing was changed. Add lines before or \
+        "`old_str` stands {times} times in {path}, starting on lines {}{more}; nothing was changed. Add lines before or \
          after it until it is unique.",
         numbers.join(", ")
     )
@@ -179,7 +170,7 @@ fn no_match(path: &str, near: Option<&NearMiss>, change: Option<&Change>) -> Str
         return text;
     };
     let last = near.first + near.lines.len() as u64 - 1;
-    text.push_str(&format!("\nThe most similar place is lines {}-{last}:\n", near.first));
+    text.push_str(&format!("\nThe most similar place is {}:\n", span(near.first, last)));
     let lines: Vec<String> = near.lines.iter().map(|line| shorten(line)).collect();
     text.push_str(&numbered(near.first, lines.iter().map(String::as_str)));
     for difference in &near.differences {

@@ -5,6 +5,8 @@
 mod fault;
 mod input;
 mod render;
+#[cfg(test)]
+mod tests;
 
 use proto::json::JsonText;
 use proto::shim::files::{Create, FileOp, FileReply, Insert, LineRange, Mode, StrReplace, View};
@@ -75,12 +77,14 @@ pub fn parse(input: &JsonText) -> Result<EditorInput, String> {
 /// One line for people, for example `view src/lib.rs 10-20` or `edit src/lib.rs`.
 #[must_use]
 pub fn title(input: &EditorInput) -> String {
+    // A name may hold a line break or an escape sequence; a title is one harmless line.
+    let path: String = input.path().chars().map(|sign| if sign.is_control() { '\u{FFFD}' } else { sign }).collect();
     match input {
-        EditorInput::View { path, range: None } => format!("view {path}"),
-        EditorInput::View { path, range: Some(LineRange { first, last: -1 }) } => format!("view {path} {first}-end"),
-        EditorInput::View { path, range: Some(LineRange { first, last }) } => format!("view {path} {first}-{last}"),
-        EditorInput::Create { path, .. } => format!("create {path}"),
-        EditorInput::StrReplace { path, .. } | EditorInput::Insert { path, .. } => format!("edit {path}"),
+        EditorInput::View { range: None, .. } => format!("view {path}"),
+        EditorInput::View { range: Some(LineRange { first, last: -1 }), .. } => format!("view {path} {first}-end"),
+        EditorInput::View { range: Some(LineRange { first, last }), .. } => format!("view {path} {first}-{last}"),
+        EditorInput::Create { .. } => format!("create {path}"),
+        EditorInput::StrReplace { .. } | EditorInput::Insert { .. } => format!("edit {path}"),
     }
 }
 

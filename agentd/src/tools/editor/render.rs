@@ -55,6 +55,16 @@ pub(super) fn numbered<'a>(first: u64, lines: impl Iterator<Item = &'a str>) -> 
     text
 }
 
+/// A number of things.
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}
+
+/// Lines by their numbers.
+pub(super) fn span(first: u64, last: u64) -> String {
+    if first == last { format!("line {first}") } else { format!("lines {first}-{last}") }
+}
+
 fn view_text(input: &EditorInput, view: &TextView) -> String {
     let path = input.path();
     if view.lines.is_empty() {
@@ -63,7 +73,7 @@ fn view_text(input: &EditorInput, view: &TextView) -> String {
     let last = view.first + view.lines.len() as u64 - 1;
     let total = view.total_lines.map_or_else(|| format!("a file of {} bytes", view.size), |total| total.to_string());
     let whole = view.first == 1 && view.total_lines == Some(last) && !view.cut;
-    let part = if whole { String::new() } else { format!(", lines {}-{last} of {total}", view.first) };
+    let part = if whole { String::new() } else { format!(", {} of {total}", span(view.first, last)) };
     let mut text = format!("Here is `cat -n` of {path}{part}:\n");
     text.push_str(&numbered(view.first, view.lines.iter().map(String::as_str)));
     if view.bytes_cut > 0 {
@@ -76,18 +86,17 @@ fn view_text(input: &EditorInput, view: &TextView) -> String {
     if view.cut {
         let _ = writeln!(
             text,
-            "[Truncated at {VIEW_CHARACTERS_MAX} characters: only lines {}-{last} are shown. Use `view_range` from {} on for \
-             more, or search the file first.]",
-            view.first,
+            "[Truncated at {VIEW_CHARACTERS_MAX} characters: only {} shown. Use `view_range` from {} on for more, or search \
+             the file first.]",
+            span(view.first, last),
             last + 1
         );
     }
     if let (EditorInput::View { range: Some(LineRange { last: wanted, .. }), .. }, Some(total)) =
         (input, view.total_lines)
+        && u64::try_from(*wanted).is_ok_and(|wanted| wanted > total)
     {
-        if u64::try_from(*wanted).is_ok_and(|wanted| wanted > total) {
-            let _ = writeln!(text, "[The file ends at line {total}.]");
-        }
+        let _ = writeln!(text, "[The file ends at line {total}.]");
     }
     text.push_str(&traits_text(view.traits));
     text
@@ -124,10 +133,10 @@ fn listing_text(listing: &Listing) -> String {
         let _ = writeln!(text, "{}", entry_text(entry));
     }
     if listing.left_out > 0 {
-        let _ = writeln!(text, "[{} more entries are omitted.]", listing.left_out);
+        let _ = writeln!(text, "[{} omitted.]", count(listing.left_out, "more entry is", "more entries are"));
     }
     if listing.hidden > 0 {
-        let _ = writeln!(text, "[{} hidden entries are not listed.]", listing.hidden);
+        let _ = writeln!(text, "[{} not listed.]", count(listing.hidden, "hidden entry is", "hidden entries are"));
     }
     text
 }
@@ -136,7 +145,11 @@ fn entry_text(entry: &Entry) -> String {
     // A name may hold a newline or an escape sequence; it must not look like another entry.
     let path: String =
         entry.path.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect();
-    let more = if entry.left_out > 0 { format!("  [{} more entries]", entry.left_out) } else { String::new() };
+    let more = if entry.left_out > 0 {
+        format!("  [{}]", count(entry.left_out, "more entry", "more entries"))
+    } else {
+        String::new()
+    };
     match &entry.kind {
         FileKind::File => path,
         FileKind::Directory => format!("{path}/{more}"),
@@ -159,14 +172,15 @@ fn image_result(image: &ImageView) -> ToolResult {
 
 fn edited_text(edited: &Edited) -> String {
     let change = &edited.change;
+    let size = count(change.total_lines, "line", "lines");
     let mut text = match (edited.applied, change.created) {
-        (true, true) => format!("The file {} has been created ({} lines).\n", change.path, change.total_lines),
+        (true, true) => format!("The file {} has been created ({size}).\n", change.path),
         (true, false) => format!("The file {} has been edited. {}", change.path, snippet(change)),
-        (false, true) => format!("The file {} would be created ({} lines).\n", change.path, change.total_lines),
+        (false, true) => format!("The file {} would be created ({size}).\n", change.path),
         (false, false) => format!("The file {} would be edited. {}", change.path, snippet(change)),
     };
     for note in &edited.notes {
-        let _ = writeln!(text, "[{}]", note_text(note));
+        text.push_str(&note_text(note));
     }
     text
 }
@@ -207,21 +221,20 @@ pub(super) fn shorten(line: &str) -> String {
 fn note_text(note: &Note) -> String {
     match note {
         Note::HardLinks { others } => {
-            format!("The file has {others} more names (hard links); they keep the old content")
+            let names = count(*others, "more name (a hard link) that keeps", "more names (hard links) that keep");
+            format!("[The file has {names} the old content.]\n")
         }
         Note::ChangedSinceViewed { change: Some(change) } => {
-            format!(
-                "The file had changed on disk since you last viewed it, elsewhere. What changed:\n{}",
-                short_diff(change)
-            )
+            let diff = short_diff(change);
+            format!("[The file had changed on disk since you last saw it, away from this edit. That change:]\n{diff}")
         }
         Note::ChangedSinceViewed { change: None } => {
-            "The file had changed on disk since you last viewed it; view it again before the next edit".to_owned()
+            "[The file had changed on disk since you last saw it; view it again before the next edit.]\n".to_owned()
         }
-        Note::Followed { path } => format!("The path leads through a symbolic link; the file edited is {path}"),
-        Note::SpecialBits { mode } => format!("The mode {mode:o} was kept, its set-ID bits included"),
-        Note::LineEndsNow {} => "The file's lines ended in CRLF; the new content's end in LF".to_owned(),
-        Note::BomGone {} => "The file began with a byte order mark; the new content does not".to_owned(),
+        Note::Followed { path } => format!("[The path leads through a symbolic link; the file edited is {path}.]\n"),
+        Note::SpecialBits { mode } => format!("[The mode {mode:o} was kept, its set-ID bits included.]\n"),
+        Note::LineEndsNow {} => "[The file's lines ended in CRLF; the new content's end in LF.]\n".to_owned(),
+        Note::BomGone {} => "[The file began with a byte order mark; the new content does not.]\n".to_owned(),
     }
 }
 
@@ -229,7 +242,7 @@ fn note_text(note: &Note) -> String {
 pub(super) fn short_diff(change: &Change) -> String {
     let text = unified(&file_diff(change));
     match text.char_indices().nth(DIFF_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}\n[the rest of the diff is omitted]", &text[..end]),
+        Some((end, _)) => format!("{}\n[The rest of the diff is omitted.]\n", &text[..end]),
         None => text,
     }
 }
