@@ -56,8 +56,8 @@ pub fn with_argument(token: &str) -> Vec<Process> {
     filter(|_, argv| argv.iter().any(|argument| argument == token))
 }
 
-/// Live processes that belong to a test: the mark in their environment, or the test's directory in their arguments or
-/// as their working directory.
+/// Live processes that belong to a test: the mark in their environment, or the test's directory in their arguments,
+/// as their working directory or among their open files.
 #[must_use]
 pub fn of_test(mark: &str, root: &Path) -> Vec<Process> {
     let root_text = root.to_string_lossy().into_owned();
@@ -66,8 +66,15 @@ pub fn of_test(mark: &str, root: &Path) -> Vec<Process> {
         dir.file_name().is_some_and(|name| name.to_string_lossy() != myself.to_string())
             && (fs::read(dir.join("environ")).is_ok_and(|env| contains(&env, mark.as_bytes()))
                 || argv.iter().any(|argument| argument.contains(&root_text))
-                || fs::read_link(dir.join("cwd")).is_ok_and(|cwd| cwd.starts_with(root)))
+                || fs::read_link(dir.join("cwd")).is_ok_and(|cwd| cwd.starts_with(root))
+                || has_open(dir, root))
     })
+}
+
+/// Whether a process has a file below a directory open: a shim has an empty environment and `/` as its directory.
+fn has_open(dir: &Path, root: &Path) -> bool {
+    let fds = fs::read_dir(dir.join("fd")).into_iter().flatten().flatten();
+    fds.into_iter().any(|fd| fs::read_link(fd.path()).is_ok_and(|target| target.starts_with(root)))
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {

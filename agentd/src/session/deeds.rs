@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto::ids::{CallId, RequestId, SessionId};
 use proto::secret::EnvVars;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
@@ -49,6 +49,8 @@ enum Slot {
     Coming {
         /// Start one when none is found.
         launch: bool,
+        /// Fails when that is over.
+        looked: oneshot::Receiver<()>,
     },
     /// It answers.
     Up(Shell),
@@ -173,17 +175,18 @@ impl Deeds {
 
     fn want_shell(&mut self) {
         match &mut self.shell {
-            Slot::Coming { launch } => *launch = true,
+            Slot::Coming { launch, .. } => *launch = true,
             Slot::None => self.come(true),
             Slot::Up(_) => {}
         }
     }
 
     fn come(&mut self, launch: bool) {
-        self.shell = Slot::Coming { launch };
+        let (tell, looked) = oneshot::channel();
+        self.shell = Slot::Coming { launch, looked };
         let order =
             shell_task::Order { session: self.session, cwd: PathBuf::from(&self.cwd), env: self.env.clone(), launch };
-        self.tasks.spawn(shell_task::run(order, Arc::clone(&self.context), self.news.clone()));
+        self.tasks.spawn(shell_task::run(order, tell, Arc::clone(&self.context), self.news.clone()));
     }
 
     /// The shell answers: what waited goes to it, and its end will be news.
@@ -206,7 +209,7 @@ impl Deeds {
 
     /// None was found; one is started if something waits for it.
     pub(super) fn shell_absent(&mut self) {
-        let wanted = matches!(self.shell, Slot::Coming { launch: true });
+        let wanted = matches!(self.shell, Slot::Coming { launch: true, .. });
         self.shell = Slot::None;
         if wanted {
             self.come(true);
@@ -240,9 +243,12 @@ impl Deeds {
     pub(super) async fn end_shell(&mut self) {
         match std::mem::replace(&mut self.shell, Slot::None) {
             Slot::Up(shell) => shell.shutdown().await,
-            Slot::Coming { .. } | Slot::None => {
+            Slot::Coming { looked, .. } => {
+                // One that is just being started would come up behind our back.
+                let _ = looked.await;
                 shell_task::end_leftover(self.session, &self.context).await;
             }
+            Slot::None => shell_task::end_leftover(self.session, &self.context).await,
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proto::ids::SessionId;
 use proto::secret::EnvVars;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::Context;
 use super::news::News;
@@ -25,20 +25,29 @@ pub(super) struct Order {
 }
 
 /// Finds or starts the shell and tells the session.
-pub(super) async fn run(order: Order, context: Arc<Context>, news: mpsc::Sender<News>) {
-    let limits = limits(&context);
+///
+/// `looked` is dropped as soon as it is known whether there is one: who ends the shell waits for that, so that none comes
+/// up after it.
+pub(super) async fn run(order: Order, looked: oneshot::Sender<()>, context: Arc<Context>, news: mpsc::Sender<News>) {
+    let answer = find_or_launch(order, &context).await;
+    // Before the session hears of it, which may be waiting for just that.
+    drop(looked);
+    let _ = news.send(answer).await;
+}
+
+async fn find_or_launch(order: Order, context: &Context) -> News {
+    let limits = limits(context);
     let state_dir = context.paths.sessions();
     let found = Shell::find(order.session, &context.paths.shims(), &state_dir, limits).await;
-    let answer = match found {
+    match found {
         Ok(Some(shell)) => News::ShellUp { shell, launched: false },
         Ok(None) | Err(_) if !order.launch => News::ShellAbsent,
-        Ok(None) => launch(order, &context, state_dir, limits).await,
+        Ok(None) => launch(order, context, state_dir, limits).await,
         Err(error) => {
             tracing::warn!(session = %order.session, %error, "the earlier shell cannot be reached; starting another");
-            launch(order, &context, state_dir, limits).await
+            launch(order, context, state_dir, limits).await
         }
-    };
-    let _ = news.send(answer).await;
+    }
 }
 
 async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: ShellLimits) -> News {

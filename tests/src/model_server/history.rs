@@ -92,7 +92,9 @@ impl History {
             let back: Vec<Value> =
                 back.map(|block| super::received::lenient(block.as_bytes()).unwrap_or_default()).collect();
             // Nothing of it: the client gave the reply up (an interrupt, a restart) and says so by leaving it out.
-            if back.is_empty() || back.iter().map(without_surrogates).eq(reply.iter().map(without_surrogates)) {
+            if back.is_empty()
+                || (back.len() == reply.len() && back.iter().zip(reply).all(|(back, sent)| same(sent, back)))
+            {
                 continue;
             }
             let (sent, back) = (Value::from(reply.clone()).to_string(), Value::from(back).to_string());
@@ -102,13 +104,18 @@ impl History {
     }
 }
 
-/// Broken input is replied as `null` in our model of the message, and no comparison is possible.
-fn without_surrogates(block: &Value) -> Value {
-    let mut block = block.clone();
-    if block["type"] == "tool_use" && (block["input"].is_null() || block["input"].to_string().contains('\u{fffd}')) {
-        block["input"] = Value::Null;
+/// Whether a block came back as it was sent. What a client makes of input that is no JSON is its own choice, as long as it
+/// is an object.
+fn same(sent: &Value, back: &Value) -> bool {
+    if sent["type"] != "tool_use" || !sent["input"].is_null() {
+        return sent == back;
     }
-    block
+    let without_input = |block: &Value| {
+        let mut block = block.clone();
+        block["input"] = Value::Null;
+        block
+    };
+    without_input(back) == *sent && back["input"].is_object()
 }
 
 fn differ(what: &str, old: &str, new: &str) -> String {
