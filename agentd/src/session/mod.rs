@@ -17,6 +17,7 @@ pub mod registry;
 mod request_task;
 mod ruling;
 pub mod select;
+mod serving;
 mod shell_task;
 pub mod spec;
 
