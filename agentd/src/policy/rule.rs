@@ -83,13 +83,13 @@ impl Rule {
         format!("{verdict} {subject} ({})", self.layer.name())
     }
 
-    /// Whether this allow rule covers a command: its words match as they are, and every further word is known or at least
-    /// certainly no option.
+    /// Whether this allow rule covers a command: its words match as they are, and every further word is known, or at least
+    /// certainly neither an option nor a place that only the shell knows.
     pub(super) fn covers(&self, command: &[Value]) -> bool {
         let Subject::Command { words, exact } = &self.subject else { return false };
         let fits = command.len() >= words.len() && (!exact || command.len() == words.len());
         fits && words.iter().zip(command).all(|(pattern, word)| word.known().is_some_and(|text| pattern.matches(text)))
-            && command[words.len()..].iter().all(|word| word.known().is_some() || !word.maybe_option())
+            && command[words.len()..].iter().all(|word| word.known().is_some() || !(word.maybe_option() || word.prefix().starts_with('/')))
     }
 
     /// Whether this deny or ask rule applies to a command.

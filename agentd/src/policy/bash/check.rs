@@ -61,14 +61,38 @@ impl<'a> Walk<'a> {
         self.findings.unproved.push(None);
     }
 
-    fn list(&mut self, list: &List) {
+    fn list(&mut self, list: &[Node]) {
         for node in list {
             match node {
                 Node::Simple(simple) => self.simple(simple),
                 Node::Pipeline(parts) => self.list(parts),
+                Node::Conjunction(parts) => self.conjunction(parts),
                 Node::Compound(compound) => self.compound(compound),
             }
         }
+    }
+
+    /// Commands of which each runs only where the one before it succeeded: a change of directory is certain for the rest,
+    /// and behind the whole any of the places is possible.
+    fn conjunction(&mut self, parts: &List) {
+        let mut all = self.places.clone();
+        for part in parts {
+            let before = self.places.len();
+            self.list(std::slice::from_ref(part));
+            if part.is_simple() && self.places.len() > before {
+                self.places.drain(..before);
+            }
+            let known = !self.places.is_empty();
+            for place in &self.places {
+                if !all.contains(place) {
+                    all.push(place.clone());
+                }
+            }
+            if !known {
+                all.clear();
+            }
+        }
+        self.places = all;
     }
 
     /// A list whose change of directory does not last.
@@ -325,7 +349,7 @@ fn may_assign(list: &List) -> bool {
             let name = simple.words.first().map(shown).unwrap_or_default();
             !simple.assigns.is_empty() || may_assign_by_name(&name) || simple.words.iter().any(assigns_inside)
         }
-        Node::Pipeline(parts) => may_assign(parts),
+        Node::Pipeline(parts) | Node::Conjunction(parts) => may_assign(parts),
         Node::Compound(compound) => {
             matches!(compound.kind, Kind::For { .. } | Kind::Select { .. } | Kind::Function { .. } | Kind::ForArithmetic)
                 || matches!(compound.kind, Kind::Arithmetic { .. })

@@ -37,6 +37,8 @@ pub(super) enum Node {
     Simple(Simple),
     /// Two or more commands joined by `|` or `|&`.
     Pipeline(List),
+    /// Two or more joined by `&&` alone: each runs only if those before it succeeded.
+    Conjunction(List),
     /// Everything with a body or a syntax of its own.
     Compound(Compound),
 }
@@ -46,7 +48,7 @@ impl Node {
     pub(super) fn is_simple(&self) -> bool {
         match self {
             Self::Simple(_) => true,
-            Self::Pipeline(_) | Self::Compound(_) => false,
+            Self::Pipeline(_) | Self::Conjunction(_) | Self::Compound(_) => false,
         }
     }
 }

@@ -189,14 +189,24 @@ impl<'a> Parser<'a> {
     }
 
     fn and_or(&mut self, list: &mut List) -> Parsed<()> {
+        let mut chain = Vec::new();
+        let mut only_and = true;
         loop {
-            list.push(self.pipeline()?);
+            chain.push(self.pipeline()?);
             self.skip_blanks()?;
-            if !(self.eat("&&") || self.eat("||")) {
-                return Ok(());
+            if self.eat("||") {
+                only_and = false;
+            } else if !self.eat("&&") {
+                break;
             }
             self.skip_lines()?;
         }
+        if only_and && chain.len() > 1 {
+            list.push(Node::Conjunction(chain));
+        } else {
+            list.append(&mut chain);
+        }
+        Ok(())
     }
 
     fn pipeline(&mut self) -> Parsed<Node> {

@@ -82,6 +82,7 @@ impl<'r> Scan<'r> {
     fn node(&mut self, node: &Node) {
         match node {
             Node::Simple(simple) => self.simple(simple),
+            Node::Conjunction(parts) => self.list(parts),
             Node::Pipeline(parts) => {
                 self.list(parts);
                 // Text piped into a shell is a script.

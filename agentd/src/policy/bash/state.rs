@@ -151,7 +151,7 @@ impl ShellFacts {
         for node in list {
             match node {
                 Node::Simple(simple) => self.run_simple(simple),
-                Node::Pipeline(parts) => self.run(parts),
+                Node::Pipeline(parts) | Node::Conjunction(parts) => self.run(parts),
                 Node::Compound(compound) => self.run_compound(compound),
             }
         }

@@ -133,15 +133,17 @@ pub(in crate::policy) fn value(word: &Word, variables: &Variables) -> Value {
     let mut text = String::new();
     let mut glob = false;
     let mut rest: Option<Value> = None;
+    let special = glob_characters(word);
     for (index, part) in word.parts.iter().enumerate() {
         let piece = part_value(part, variables);
         if let Part::Text { text: raw, quoted: false } = part {
             // A tilde behind `=` or `:` is expanded in words that look like assignments.
             let tilde = raw.contains("=~") || raw.contains(":~");
-            if tilde || raw.contains(['*', '?', '[']) {
+            if tilde || raw.contains(special) {
                 glob = true;
             }
-            if let Some(at) = raw.find(['*', '?', '[', '{']).filter(|_| rest.is_none()) {
+            let first = raw.find(|c| c == '{' || special.contains(&c));
+            if let Some(at) = first.filter(|_| rest.is_none()) {
                 let braces = raw[at..].starts_with('{') && !braces(word);
                 if !braces {
                     text.push_str(&raw[..at]);
@@ -169,6 +171,15 @@ pub(in crate::policy) fn value(word: &Word, variables: &Variables) -> Value {
         }
     }
     finish(text, glob, splits(word, variables), rest)
+}
+
+/// What makes a pattern of this word: a `[` only where a `]` can close it.
+fn glob_characters(word: &Word) -> &'static [char] {
+    let closes = word.parts.iter().any(|part| match part {
+        Part::Text { text, quoted } => !quoted && text.contains(']'),
+        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => false,
+    });
+    if closes { &['*', '?', '['] } else { &['*', '?'] }
 }
 
 fn finish(text: String, glob: bool, splits: bool, rest: Option<Value>) -> Value {
