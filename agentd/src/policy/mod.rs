@@ -17,6 +17,9 @@ mod path;
 mod repository;
 mod rule;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 
 pub use always::{RuleText, narrowest_rule};

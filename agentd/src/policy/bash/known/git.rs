@@ -44,6 +44,9 @@ const HISTORY: Table = Table {
     numbers: true,
 };
 
+/// Where `-n` sorts by number.
+const SHORTLOG: Table = Table { flags: "snecEFiP", with_value: "", optional: "w", ..HISTORY };
+
 /// A table of plain flags.
 const fn flags(flags: &'static str, with_value: &'static str, long: &'static [&'static str]) -> Table {
     Table { flags, with_value, optional: "", long, long_with_value: &[], numbers: false }
@@ -186,8 +189,9 @@ fn global_options<'a>(arguments: &'a [Value], around: &Surroundings<'_>) -> Resu
 
 fn known_subcommand(name: &str, arguments: &[Value]) -> Proof {
     let table = match name {
-        "log" | "show" | "diff" | "shortlog" | "whatchanged" | "rev-list" | "diff-tree" | "diff-index" | "diff-files"
+        "log" | "show" | "diff" | "whatchanged" | "rev-list" | "diff-tree" | "diff-index" | "diff-files"
         | "range-diff" | "cherry" => &HISTORY,
+        "shortlog" => &SHORTLOG,
         "status" => &STATUS,
         "ls-files" => &LS_FILES,
         "ls-tree" => &LS_TREE,

@@ -209,6 +209,7 @@ fn xxd(arguments: &[Value]) -> Proof {
 fn jq(arguments: &[Value]) -> Proof {
     for argument in arguments {
         let Some(text) = argument.known() else { continue };
+        let text = without_strings(text);
         let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$' || c == '.'));
         if words.into_iter().any(|word| word == "env" || word.starts_with("$ENV")) {
             return Err("this jq program reads the environment".to_owned());
@@ -219,6 +220,14 @@ fn jq(arguments: &[Value]) -> Proof {
         Some(Value::Known(_)) | None => Ok(()),
         Some(Value::One(_) | Value::Many(_)) => Err("the program of jq is not known".to_owned()),
     }
+}
+
+/// A jq program without its string literals, unless something is computed inside them.
+fn without_strings(program: &str) -> String {
+    if program.contains('\\') {
+        return program.to_owned();
+    }
+    program.split('"').step_by(2).collect::<Vec<_>>().join(" ")
 }
 
 /// Programs that only print their version when that is all they are asked. Those whose launchers read a file of the
