@@ -71,7 +71,8 @@ fn run(case: &Case) -> Decision {
     let configuration = case.files.get(".git/config").and_then(|text| text.as_str()).unwrap_or("");
     let repository = Repository::from_configurations([configuration]);
     let workspace = Path::new("/home/user/project");
-    let context = Context { mode: Mode::Ask, rules: &rules, workspace, cwd: workspace, shell: &shell, repository: &repository };
+    let context =
+        Context { mode: Mode::Ask, rules: &rules, workspace, cwd: workspace, shell: &shell, repository: &repository };
     decide(&Call::Bash { command: &case.command }, &context)
 }
 
@@ -85,14 +86,21 @@ fn expected(verdict: Verdict) -> Expected {
 
 #[test]
 fn no_hostile_case_is_allowed_and_safe_ones_run_without_a_question() {
-    let (mut unsafe_allows, mut needless_asks, mut missed_denies, mut others) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut unsafe_allows, mut needless_asks, mut missed_denies, mut others) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut safe, mut disputed, mut disputed_allowed) = (0, 0, 0);
     let cases = cases();
     for case in &cases {
         let decision = run(case);
         let got = expected(decision.verdict);
         let accepted = if case.accept.is_empty() { vec![case.expect] } else { case.accept.clone() };
-        let line = format!("{} {:?} got {got:?}: {} [{}]", case.id, case.command.chars().take(120).collect::<String>(), case.why, decision.reason);
+        let line = format!(
+            "{} {:?} got {got:?}: {} [{}]",
+            case.id,
+            case.command.chars().take(120).collect::<String>(),
+            case.why,
+            decision.reason
+        );
         safe += usize::from(accepted == [Expected::Allow]);
         if accepted.contains(&Expected::Allow) && accepted.contains(&Expected::Ask) {
             disputed += 1;
@@ -114,9 +122,12 @@ fn no_hostile_case_is_allowed_and_safe_ones_run_without_a_question() {
             (_, Expected::Ask) => others.push(line),
         }
     }
-    for (title, lines) in
-        [("unsafe allows", &unsafe_allows), ("needless asks", &needless_asks), ("missed denies", &missed_denies), ("others", &others)]
-    {
+    for (title, lines) in [
+        ("unsafe allows", &unsafe_allows),
+        ("needless asks", &needless_asks),
+        ("missed denies", &missed_denies),
+        ("others", &others),
+    ] {
         println!("{title}: {}", lines.len());
         for line in lines {
             println!("  {line}");
@@ -125,5 +136,9 @@ fn no_hostile_case_is_allowed_and_safe_ones_run_without_a_question() {
     println!("{} cases, {safe} safe; of {disputed} disputed {disputed_allowed} allowed", cases.len());
     assert!(unsafe_allows.is_empty(), "{} cases were allowed that must not be", unsafe_allows.len());
     assert!(missed_denies.is_empty() && others.is_empty());
-    assert!((safe - needless_asks.len()) * 100 >= safe * LEAST_ALLOWED_PERCENT, "{} needless asks", needless_asks.len());
+    assert!(
+        (safe - needless_asks.len()) * 100 >= safe * LEAST_ALLOWED_PERCENT,
+        "{} needless asks",
+        needless_asks.len()
+    );
 }

@@ -19,29 +19,167 @@ const SYSTEM_CALLS: &str = "open,openat,openat2,creat,execve,execveat,connect,se
 
 /// Commands with arguments that fit them, hostile ones among them.
 const COMMANDS: [&str; 64] = [
-    "ls", "ls -l", "cat a.txt", "head -2 a.txt", "wc -l", "grep -n a a.txt", "grep -rn alpha .", "find . -name '*.txt'", "find . -type f",
-    "find . -maxdepth 1 -exec wc -l {} +", "sort a.txt", "sort -u", "uniq -c", "sed -n 1p a.txt", "sed 's/a/b/' a.txt", "sed -n '/al/{=;p}' a.txt",
-    "awk '{print $1}' a.txt", "awk 'NR>1{print}' a.txt", "echo hi", "printf '%s\\n' x", "true", "false", ":", "pwd", "cd sub", "cd ..", "test -f a.txt",
-    "[ -d sub ]", "[[ -f a.txt ]]", "[[ a == b ]]", "date", "date +%s", "stat a.txt", "git status", "git log -1", "git diff", "git show HEAD:a.txt",
-    "git ls-files", "xargs wc -l", "xargs echo", "tr a b", "cut -c1", "tee", "tee pwned", "touch pwned", "cp a.txt pwned", "rm a.txt", "sort -o pwned a.txt",
-    "uniq a.txt pwned", "sed -i s/a/b/ a.txt", "sed 'w pwned' a.txt", "sed '1e touch pwned' a.txt", "awk '{print > \"pwned\"}' a.txt", "find . -delete",
-    "find . -exec touch pwned ;", "find . -fprint pwned", "git diff --output=pwned", "eval touch pwned", "env touch pwned", "timeout 5 ls", "command ls",
-    "read -r x", "x=1", "date -s x",
+    "ls",
+    "ls -l",
+    "cat a.txt",
+    "head -2 a.txt",
+    "wc -l",
+    "grep -n a a.txt",
+    "grep -rn alpha .",
+    "find . -name '*.txt'",
+    "find . -type f",
+    "find . -maxdepth 1 -exec wc -l {} +",
+    "sort a.txt",
+    "sort -u",
+    "uniq -c",
+    "sed -n 1p a.txt",
+    "sed 's/a/b/' a.txt",
+    "sed -n '/al/{=;p}' a.txt",
+    "awk '{print $1}' a.txt",
+    "awk 'NR>1{print}' a.txt",
+    "echo hi",
+    "printf '%s\\n' x",
+    "true",
+    "false",
+    ":",
+    "pwd",
+    "cd sub",
+    "cd ..",
+    "test -f a.txt",
+    "[ -d sub ]",
+    "[[ -f a.txt ]]",
+    "[[ a == b ]]",
+    "date",
+    "date +%s",
+    "stat a.txt",
+    "git status",
+    "git log -1",
+    "git diff",
+    "git show HEAD:a.txt",
+    "git ls-files",
+    "xargs wc -l",
+    "xargs echo",
+    "tr a b",
+    "cut -c1",
+    "tee",
+    "tee pwned",
+    "touch pwned",
+    "cp a.txt pwned",
+    "rm a.txt",
+    "sort -o pwned a.txt",
+    "uniq a.txt pwned",
+    "sed -i s/a/b/ a.txt",
+    "sed 'w pwned' a.txt",
+    "sed '1e touch pwned' a.txt",
+    "awk '{print > \"pwned\"}' a.txt",
+    "find . -delete",
+    "find . -exec touch pwned ;",
+    "find . -fprint pwned",
+    "git diff --output=pwned",
+    "eval touch pwned",
+    "env touch pwned",
+    "timeout 5 ls",
+    "command ls",
+    "read -r x",
+    "x=1",
+    "date -s x",
 ];
 
 const ARGUMENTS: [&str; 48] = [
-    "a.txt", "sub", "*", "*.txt", "./*", "$x", "\"$x\"", "${x}", "${x:-y}", "\"${x:-$(touch pwned)}\"", "$(echo a)", "\"$(touch pwned)\"", "`echo a`",
-    "`touch pwned`", "$((1+2))", "$((x))", "$((a[$(touch pwned)]))", "'; touch pwned'", "\"; touch pwned\"", "\\; touch pwned", "'a b'", "\"a'b\"",
-    "$'a\\n'", "$'\\x3b' touch pwned", "{a,b}", "{a,$(touch pwned)}", "~", "-n", "-x", "--", "-o pwned", "--output=pwned", "-i", "<(ls)", ">(touch pwned)",
-    "<a.txt", ">pwned", "2>/dev/null", "2>&1", ">/dev/null", ">&2", "&>pwned", "<<<x", "<<E\nx\nE\n", "<<'E'\n$(touch pwned)\nE\n", "# x", "#\\\n", "a#b",
+    "a.txt",
+    "sub",
+    "*",
+    "*.txt",
+    "./*",
+    "$x",
+    "\"$x\"",
+    "${x}",
+    "${x:-y}",
+    "\"${x:-$(touch pwned)}\"",
+    "$(echo a)",
+    "\"$(touch pwned)\"",
+    "`echo a`",
+    "`touch pwned`",
+    "$((1+2))",
+    "$((x))",
+    "$((a[$(touch pwned)]))",
+    "'; touch pwned'",
+    "\"; touch pwned\"",
+    "\\; touch pwned",
+    "'a b'",
+    "\"a'b\"",
+    "$'a\\n'",
+    "$'\\x3b' touch pwned",
+    "{a,b}",
+    "{a,$(touch pwned)}",
+    "~",
+    "-n",
+    "-x",
+    "--",
+    "-o pwned",
+    "--output=pwned",
+    "-i",
+    "<(ls)",
+    ">(touch pwned)",
+    "<a.txt",
+    ">pwned",
+    "2>/dev/null",
+    "2>&1",
+    ">/dev/null",
+    ">&2",
+    "&>pwned",
+    "<<<x",
+    "<<E\nx\nE\n",
+    "<<'E'\n$(touch pwned)\nE\n",
+    "# x",
+    "#\\\n",
+    "a#b",
 ];
 
 const JOINS: [&str; 12] = ["; ", " && ", " || ", " | ", "\n", " & ", " |& ", ";", "&&", "|", " \\\n", ";\n"];
 
 /// Bytes that change how the text around them is read.
 const DAMAGE: [&str; 40] = [
-    "\\", "\\\n", "\n", "$", "`", "'", "\"", "(", ")", "{", "}", "[", "]", "#", " ", "\t", ";", "&", "|", "<", ">", "=", "!", "~", "*", "$(", "${", "$((",
-    "))", "<<", "<(", "((", "[[", "]]", "EOF", "touch pwned", "; touch pwned", "\ntouch pwned\n", "$'", ",",
+    "\\",
+    "\\\n",
+    "\n",
+    "$",
+    "`",
+    "'",
+    "\"",
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    "#",
+    " ",
+    "\t",
+    ";",
+    "&",
+    "|",
+    "<",
+    ">",
+    "=",
+    "!",
+    "~",
+    "*",
+    "$(",
+    "${",
+    "$((",
+    "))",
+    "<<",
+    "<(",
+    "((",
+    "[[",
+    "]]",
+    "EOF",
+    "touch pwned",
+    "; touch pwned",
+    "\ntouch pwned\n",
+    "$'",
+    ",",
 ];
 
 /// A small generator (xorshift): the test needs repeatable variety, not quality.
@@ -115,7 +253,8 @@ fn damaged(random: &mut Random, text: &str) -> String {
 fn corpus() -> Vec<String> {
     let text = include_str!("data/policy.jsonl");
     let cases = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a case parses"));
-    let safe = cases.filter(|case| case["expect"] == "allow" && case.get("rules").is_none() && case.get("prior").is_none());
+    let safe =
+        cases.filter(|case| case["expect"] == "allow" && case.get("rules").is_none() && case.get("prior").is_none());
     let commands = safe.filter_map(|case| case["command"].as_str().map(str::to_owned));
     // The network is not this test's, and neither is a command that reads the whole home or never ends.
     commands.filter(|command| command.len() < 200 && !command.contains("whereis")).collect()
@@ -128,7 +267,12 @@ fn prepare(directory: &Path) {
         fs::write(directory.join(name), "alpha 1\nbeta 2\n").expect("a file");
     }
     let git = |arguments: &[&str]| {
-        let done = Command::new("git").args(arguments).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let done = Command::new("git")
+            .args(arguments)
+            .current_dir(directory)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
         assert!(done.is_ok_and(|status| status.success()), "git {arguments:?}");
     };
     git(&["init", "-q", "-b", "main"]);
@@ -165,12 +309,16 @@ fn offence(line: &str) -> Option<&str> {
     let path = arguments.split('"').nth(1).unwrap_or("");
     match name {
         "open" | "openat" | "openat2" | "creat" => {
-            let writes = name == "creat" || ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"].iter().any(|flag| arguments.contains(flag));
-            let known = matches!(path, "/dev/null" | "/dev/tty") || path.starts_with("/tmp/sh-thd") || path.ends_with(".git/index.lock");
+            let writes = name == "creat"
+                || ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"].iter().any(|flag| arguments.contains(flag));
+            let known = matches!(path, "/dev/null" | "/dev/tty")
+                || path.starts_with("/tmp/sh-thd")
+                || path.ends_with(".git/index.lock");
             (writes && !known).then_some(line)
         }
         "execve" | "execveat" => {
-            let known = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/usr/lib/git-core/", "/usr/libexec/", "/usr/local/libexec/"];
+            let known =
+                ["/bin/", "/usr/bin/", "/usr/local/bin/", "/usr/lib/git-core/", "/usr/libexec/", "/usr/local/libexec/"];
             (!known.iter().any(|place| path.starts_with(place)) && !line.contains("ENOENT")).then_some(line)
         }
         // The name service's cache daemon is asked by the C library; a mere signal 0 asks whether a process lives.
@@ -215,7 +363,8 @@ fn what_is_allowed_neither_writes_nor_connects_nor_runs_foreign_programs() {
         println!("skipped: strace is missing or may not trace here");
         return;
     }
-    let seed = number("POLICY_ORACLE_SEED").unwrap_or_else(|| u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let seed = number("POLICY_ORACLE_SEED")
+        .unwrap_or_else(|| u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let scripts = number("POLICY_ORACLE_SCRIPTS").unwrap_or(DEFAULT_SCRIPTS);
     println!("seed {seed}, {scripts} scripts");
     let scratch = tempfile::tempdir().expect("a directory");
@@ -226,7 +375,14 @@ fn what_is_allowed_neither_writes_nor_connects_nor_runs_foreign_programs() {
     let before = contents(&directory);
     let rules = Rules::default();
     let (shell, repository) = (ShellFacts::default(), Repository::Ordinary);
-    let context = Context { mode: Mode::Ask, rules: &rules, workspace: &directory, cwd: &directory, shell: &shell, repository: &repository };
+    let context = Context {
+        mode: Mode::Ask,
+        rules: &rules,
+        workspace: &directory,
+        cwd: &directory,
+        shell: &shell,
+        repository: &repository,
+    };
     let material = corpus();
     let mut random = Random(seed);
     let mut allowed = 0;

@@ -5,6 +5,7 @@ use super::bash::parse::parse;
 use super::bash::value::Value;
 use super::layers::{Layer, command_rule};
 use super::rule::{Rule, Subject};
+use super::words::listed;
 use super::{Call, Context, Decision, Verdict, decide};
 
 /// A rule as it would be written, and as words.
@@ -20,20 +21,17 @@ pub struct RuleText {
 const MAX_PROPOSED: usize = 3;
 
 /// Programs whose first argument says what is done: a rule for program and subcommand is useful and still narrow.
-const WITH_SUBCOMMANDS: [&str; 25] = [
-    "bun", "bundle", "cargo", "composer", "deno", "docker", "dotnet", "flutter", "gh", "git", "go", "gradle", "just", "kubectl",
-    "make", "mix", "mvn", "npm", "pip", "pnpm", "poetry", "rustup", "terraform", "uv", "yarn",
-];
+const WITH_SUBCOMMANDS: &str = "\
+    bun bundle cargo composer deno docker dotnet flutter gh git go gradle just kubectl make mix mvn npm pip pnpm \
+    poetry rustup terraform uv yarn";
 
 /// Subcommands that run whatever follows: the rule needs the next word as well.
-const RUNNING: [&str; 8] = ["compose", "exec", "foreach", "run", "run-script", "tool", "x", "dlx"];
+const RUNNING: &str = "compose exec foreach run run-script tool x dlx";
 
 /// Programs that run any code they are given: no rule is narrow enough to be offered.
-const NEVER: [&str; 34] = [
-    ".", "ash", "awk", "bash", "builtin", "busybox", "chroot", "command", "csh", "dash", "doas", "env", "eval", "exec", "fish",
-    "ksh", "node", "nohup", "nsenter", "parallel", "perl", "php", "pkexec", "ruby", "runuser", "sh", "source", "ssh", "su",
-    "sudo", "trap", "unshare", "xargs", "zsh",
-];
+const NEVER: &str = "\
+    . ash awk bash builtin busybox chroot command csh dash doas env eval exec fish ksh node nohup nsenter \
+    parallel perl php pkexec ruby runuser sh source ssh su sudo trap unshare xargs zsh";
 
 /// The narrowest rule that makes `command` run without a question under `context`; `None` when no rule can, or none should.
 #[must_use]
@@ -68,16 +66,20 @@ pub fn narrowest_rule(command: &str, context: &Context<'_>) -> Option<RuleText> 
 fn proposal(words: &[Value]) -> Option<Rule> {
     let known: Vec<&str> = words.iter().map_while(Value::known).collect();
     let name = *known.first()?;
-    if NEVER.contains(&name) {
+    if listed(NEVER, name) {
         return None;
     }
     // A wildcard in a rule stands for any text; a star in the command does not.
     let plain = known.iter().take_while(|word| !word.contains('*')).count();
     let prefix = match known.as_slice() {
-        [name, verb, ..] if WITH_SUBCOMMANDS.contains(name) && !verb.starts_with('-') => {
-            if RUNNING.contains(verb) { 3 } else { 2 }
+        [name, verb, ..] if listed(WITH_SUBCOMMANDS, name) && !verb.starts_with('-') => {
+            if listed(RUNNING, verb) {
+                3
+            } else {
+                2
+            }
         }
-        [name] if WITH_SUBCOMMANDS.contains(name) => return exactly(words, &known, plain),
+        [name] if listed(WITH_SUBCOMMANDS, name) => return exactly(words, &known, plain),
         _ => return exactly(words, &known, plain),
     };
     if plain < prefix {

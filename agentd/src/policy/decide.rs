@@ -100,11 +100,8 @@ fn bash(command: &str, context: &Context<'_>) -> Basis {
 
 fn script(list: &List, context: &Context<'_>) -> Basis {
     // A command on its own is judged by the shell it finds; in a script, what any part does to the shell may come first.
-    let during = if list.len() == 1 && list[0].is_simple() {
-        context.shell.clone()
-    } else {
-        context.shell.during(list)
-    };
+    let during =
+        if list.len() == 1 && list[0].is_simple() { context.shell.clone() } else { context.shell.during(list) };
     let inner = Context { shell: &during, ..*context };
     let Findings { doubts, allowed_by, parts, .. } = check(list, &inner);
     let unsound = during.unsound();

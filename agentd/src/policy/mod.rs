@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`decide`](decide()) and its answer here; `decide.rs` applies rules and modes to each kind of call;
 //! `rule.rs` is one rule, `layers.rs` the files they come from; `path.rs` says which paths are inside, secret or ours;
-//! `repository.rs` what a repository's configuration runs; `always.rs` proposes rules; `bash/` understands commands.
+//! `words.rs` is how long lists are written; `repository.rs` what a repository's configuration runs; `always.rs` proposes rules; `bash/` understands commands.
 //!
 //! Deliberately absent: approvals and grants (who answered what), the reading of files, any clock.
 //!
@@ -16,6 +16,7 @@ mod layers;
 mod path;
 mod repository;
 mod rule;
+mod words;
 
 #[cfg(test)]
 mod tests;

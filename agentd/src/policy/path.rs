@@ -6,6 +6,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::words::listed;
+
 /// `path` seen from `base`, without `.` and `..`; `None` when it leaves the root.
 pub(super) fn resolve(base: &Path, path: &Path) -> Option<PathBuf> {
     let mut result = PathBuf::new();
@@ -35,17 +37,16 @@ fn lower_components(path: &Path) -> Vec<String> {
 /// Files whose content is a secret by custom. A guess that costs a question when it is wrong.
 pub(super) fn secret(path: &Path) -> bool {
     const DIRECTORIES: [&str; 6] = [".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".password-store"];
-    const NAMES: [&str; 18] = [
-        ".env", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials", ".npmrc", ".pypirc", ".htpasswd", "id_rsa",
-        "id_dsa", "id_ecdsa", "id_ed25519", "credentials", "shadow", "gshadow", "environ", "credentials.toml",
-    ];
+    const NAMES: &str = "\
+    .env .netrc _netrc .pgpass .my.cnf .git-credentials .npmrc .pypirc .htpasswd id_rsa id_dsa id_ecdsa \
+    id_ed25519 credentials shadow gshadow environ credentials.toml";
     const SUFFIXES: [&str; 6] = [".pem", ".p12", ".pfx", ".keystore", ".kdbx", ".jks"];
     const EXAMPLES: [&str; 4] = ["example", "sample", "template", "dist"];
     let components = lower_components(path);
     let Some((name, parents)) = components.split_last() else { return false };
     let environment = name.strip_prefix(".env.").is_some_and(|rest| !EXAMPLES.iter().any(|e| rest.contains(e)));
     environment
-        || NAMES.contains(&name.as_str())
+        || listed(NAMES, name)
         || SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
         || components.iter().any(|c| DIRECTORIES.contains(&c.as_str()))
         || (name == "config.json" && parents.iter().any(|c| c == ".docker"))
@@ -62,11 +63,10 @@ pub(super) fn device(path: &Path) -> bool {
 pub(super) fn obeyed(path: &Path) -> bool {
     const DIRECTORIES: [&str; 9] =
         [".git", ".hg", ".svn", ".agentd", ".vscode", ".idea", ".husky", ".githooks", ".devcontainer"];
-    const NAMES: [&str; 17] = [
-        ".agentd.toml", "agentd.toml", ".gitmodules", ".gitattributes", ".gitconfig", ".envrc", ".bashrc", ".bash_profile",
-        ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".inputrc", ".mcp.json", ".npmrc",
-    ];
+    const NAMES: &str = "\
+    .agentd.toml agentd.toml .gitmodules .gitattributes .gitconfig .envrc .bashrc .bash_profile .bash_login \
+    .bash_logout .profile .zshrc .zshenv .zprofile .inputrc .mcp.json .npmrc";
     let components = lower_components(path);
-    let named = components.last().is_some_and(|name| NAMES.contains(&name.as_str()));
+    let named = components.last().is_some_and(|name| listed(NAMES, name));
     named || components.iter().any(|c| DIRECTORIES.contains(&c.as_str()))
 }

@@ -39,7 +39,9 @@ fn running_key(text: &str) -> Option<String> {
     for line in text.lines() {
         let mut line = line.trim();
         if let Some(rest) = line.strip_prefix('[') {
-            let Some((name, after)) = section_header(rest) else { return Some("a section that does not parse".to_owned()) };
+            let Some((name, after)) = section_header(rest) else {
+                return Some("a section that does not parse".to_owned());
+            };
             section = name;
             line = after.trim();
         }

@@ -89,7 +89,9 @@ impl Rule {
         let Subject::Command { words, exact } = &self.subject else { return false };
         let fits = command.len() >= words.len() && (!exact || command.len() == words.len());
         fits && words.iter().zip(command).all(|(pattern, word)| word.known().is_some_and(|text| pattern.matches(text)))
-            && command[words.len()..].iter().all(|word| word.known().is_some() || !(word.maybe_option() || word.prefix().starts_with('/')))
+            && command[words.len()..]
+                .iter()
+                .all(|word| word.known().is_some() || !(word.maybe_option() || word.prefix().starts_with('/')))
     }
 
     /// Whether this deny or ask rule applies to a command.
@@ -172,7 +174,9 @@ fn loosely(patterns: &[Pattern], words: &[Value]) -> Match {
         let text = pattern.0.as_str();
         let cluster = text.len() > 1 && text.starts_with('-') && text[1..].chars().all(|c| c.is_ascii_alphabetic());
         if text.starts_with("--") {
-            known.iter().any(|word| pattern.matches(word) || word.strip_prefix(text).is_some_and(|rest| rest.starts_with('=')))
+            known
+                .iter()
+                .any(|word| pattern.matches(word) || word.strip_prefix(text).is_some_and(|rest| rest.starts_with('=')))
         } else if cluster {
             text[1..].chars().all(letters)
         } else {
@@ -186,7 +190,8 @@ fn loosely(patterns: &[Pattern], words: &[Value]) -> Match {
 fn behind_global_options(arguments: &[Value]) -> &[Value] {
     let mut rest = arguments;
     while let Some((first, others)) = rest.split_first() {
-        let separate = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"];
+        let separate =
+            ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"];
         match first.known() {
             Some(option) if separate.contains(&option) => rest = others.get(1..).unwrap_or(&[]),
             Some(option) if option.starts_with('-') => rest = others,

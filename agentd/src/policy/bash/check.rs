@@ -14,6 +14,7 @@ use super::value::{Start, Value, Variables, value};
 use super::{Assign, Compound, Kind, List, Node, Operation, Part, Redirect, Simple, Word};
 use crate::policy::path;
 use crate::policy::rule::Rule;
+use crate::policy::words::listed;
 use crate::policy::{Context, Verdict};
 
 /// Most directories a script can be in at once before its place counts as unknown.
@@ -160,7 +161,7 @@ impl<'a> Walk<'a> {
     fn for_loop(&mut self, name: &str, compound: &Compound) {
         self.assigned(name);
         // What the list says holds only inside the body, and only while nothing else assigns the variable.
-        if !compound.bodies.iter().any(|body| may_assign(body)) {
+        if !compound.bodies.iter().any(may_assign) {
             self.variables.learn(name, &compound.words);
         }
         self.repeat(compound);
@@ -351,8 +352,10 @@ fn may_assign(list: &List) -> bool {
         }
         Node::Pipeline(parts) | Node::Conjunction(parts) => may_assign(parts),
         Node::Compound(compound) => {
-            matches!(compound.kind, Kind::For { .. } | Kind::Select { .. } | Kind::Function { .. } | Kind::ForArithmetic)
-                || matches!(compound.kind, Kind::Arithmetic { .. })
+            matches!(
+                compound.kind,
+                Kind::For { .. } | Kind::Select { .. } | Kind::Function { .. } | Kind::ForArithmetic
+            ) || matches!(compound.kind, Kind::Arithmetic { .. })
                 || compound.words.iter().any(assigns_inside)
                 || compound.bodies.iter().any(may_assign)
         }
@@ -372,8 +375,27 @@ fn assigns_inside(word: &Word) -> bool {
 fn may_assign_by_name(name: &str) -> bool {
     matches!(
         name,
-        "read" | "printf" | "export" | "declare" | "typeset" | "local" | "readonly" | "unset" | "let" | "mapfile"
-            | "readarray" | "getopts" | "eval" | "source" | "." | "command" | "builtin" | "set" | "wait" | "coproc" | ""
+        "read"
+            | "printf"
+            | "export"
+            | "declare"
+            | "typeset"
+            | "local"
+            | "readonly"
+            | "unset"
+            | "let"
+            | "mapfile"
+            | "readarray"
+            | "getopts"
+            | "eval"
+            | "source"
+            | "."
+            | "command"
+            | "builtin"
+            | "set"
+            | "wait"
+            | "coproc"
+            | ""
     )
 }
 
@@ -389,11 +411,10 @@ fn shown(word: &Word) -> String {
 
 /// The first argument that is a secret or a device whose content the command would print.
 fn exposes(name: &str, words: &[Word]) -> Option<String> {
-    const NAMES_ONLY: [&str; 22] = [
-        ":", "[", "basename", "cd", "dirname", "du", "echo", "false", "fd", "fdfind", "find", "ls", "printf", "pwd",
-        "readlink", "realpath", "stat", "test", "tree", "true", "type", "which",
-    ];
-    if NAMES_ONLY.contains(&name) {
+    const NAMES_ONLY: &str = "\
+    : [ basename cd dirname du echo false fd fdfind find ls printf pwd readlink realpath stat test tree true \
+    type which";
+    if listed(NAMES_ONLY, name) {
         return None;
     }
     let pattern_first = matches!(name, "grep" | "egrep" | "fgrep" | "rg" | "git");

@@ -32,11 +32,7 @@ impl Parser<'_> {
         let start = self.pending.map_or(line_end + 1, |bodies| bodies.resume);
         let (body, resume) = self.read_body(start, &delimiter, strip_tabs)?;
         self.pending = Some(Bodies { line_end, resume });
-        let parts = if expands {
-            self.expanded_body(&body)?
-        } else {
-            vec![Part::Text { text: body, quoted: true }]
-        };
+        let parts = if expands { self.expanded_body(&body)? } else { vec![Part::Text { text: body, quoted: true }] };
         Ok(Redirect::Text(Word { parts }))
     }
 

@@ -21,6 +21,7 @@ pub(super) mod parse;
 pub(super) mod scan;
 pub(super) mod state;
 pub(super) mod value;
+mod variable;
 mod word;
 
 /// Commands in the order of the text, whatever joins them (`;`, `&`, `&&`, `||`, a new line).

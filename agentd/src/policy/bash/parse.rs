@@ -6,6 +6,7 @@
 
 use super::heredoc::Bodies;
 use super::{Assign, Compound, Kind, List, Node, Opaque, Part, Redirect, Simple, Word};
+use crate::policy::words::listed;
 
 /// Longest text that is parsed; a longer one is only scanned for denied commands. Far over any command a person could
 /// review, and small enough that a decision stays under the 50 ms bar in a debug build.
@@ -16,7 +17,7 @@ pub(crate) const MAX_TEXT_BYTES: usize = 64 * 1024;
 const MAX_DEPTH: usize = 40;
 
 /// Words that end a list when they stand where a command could.
-const CLOSERS: [&str; 8] = ["then", "do", "done", "fi", "else", "elif", "esac", "}"];
+const CLOSERS: &str = "then do done fi else elif esac }";
 
 pub(super) type Parsed<T> = Result<T, Opaque>;
 
@@ -184,7 +185,7 @@ impl<'a> Parser<'a> {
         match self.peek() {
             None | Some(b')') => true,
             Some(b';') => matches!(self.peek_at(1), Some(b';' | b'&')),
-            Some(_) => CLOSERS.contains(&self.bare_word()),
+            Some(_) => listed(CLOSERS, self.bare_word()),
         }
     }
 
@@ -305,7 +306,7 @@ impl<'a> Parser<'a> {
                 self.coprocess()
             }
             "in" | "]]" | "!" | "time" => fail("a reserved word stands where a command should"),
-            closer if CLOSERS.contains(&closer) => fail(format!("`{closer}` stands where a command should")),
+            closer if listed(CLOSERS, closer) => fail(format!("`{closer}` stands where a command should")),
             _ => self.simple(),
         }
     }
@@ -513,7 +514,8 @@ impl<'a> Parser<'a> {
         let [Part::Text { text, quoted: false }] = parts.as_slice() else {
             return fail("the name of a function is not plain");
         };
-        if !simple.assigns.is_empty() || !simple.redirects.is_empty() || !self.text[start..].starts_with(text.as_str()) {
+        if !simple.assigns.is_empty() || !simple.redirects.is_empty() || !self.text[start..].starts_with(text.as_str())
+        {
             return fail("a parenthesis stands inside a command");
         }
         self.at += 1;
@@ -625,5 +627,6 @@ pub(super) fn is_delimiter(c: u8) -> bool {
 
 /// A variable's name.
 pub(crate) fn is_name(text: &str) -> bool {
-    text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_') && text.bytes().next().is_some_and(|c| !c.is_ascii_digit())
+    text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
+        && text.bytes().next().is_some_and(|c| !c.is_ascii_digit())
 }

@@ -8,20 +8,19 @@ use super::value::{Value, Variables, value};
 use super::{Compound, List, Node, Operation, Part, Redirect, Simple, Word, parse};
 use crate::policy::Verdict;
 use crate::policy::rule::base_name;
+use crate::policy::words::listed;
 
 /// How deep texts inside texts (`bash -c "bash -c …"`) are followed; deeper ones are scanned as words.
 const MAX_TEXT_DEPTH: usize = 8;
 
 /// Commands that run what their arguments say.
-const LAUNCHERS: [&str; 54] = [
-    ".", "ash", "bash", "builtin", "busybox", "chroot", "chrt", "command", "coproc", "csh", "dash", "doas", "env", "eval",
-    "exec", "fd", "fdfind", "find", "firejail", "fish", "flock", "gdb", "ionice", "ksh", "ltrace", "nice", "nohup", "nsenter",
-    "parallel", "perf", "pkexec", "runuser", "script", "setarch", "setpriv", "setsid", "sh", "source", "ssh", "stdbuf",
-    "strace", "su", "sudo", "systemd-run", "taskset", "time", "timeout", "toybox", "trap", "unshare", "watch", "xargs",
-    "xvfb-run", "zsh",
-];
+const LAUNCHERS: &str = "\
+    . ash bash builtin busybox chroot chrt command coproc csh dash doas env eval exec fd fdfind find firejail \
+    fish flock gdb ionice ksh ltrace nice nohup nsenter parallel perf pkexec runuser script setarch setpriv \
+    setsid sh source ssh stdbuf strace su sudo systemd-run taskset time timeout toybox trap unshare watch xargs \
+    xvfb-run zsh";
 
-const SHELLS: [&str; 9] = ["ash", "bash", "csh", "dash", "fish", "ksh", "sh", "source", "zsh"];
+const SHELLS: &str = "ash bash csh dash fish ksh sh source zsh";
 
 /// git subcommands that run a command of the command line.
 const GIT_LAUNCHERS: [&str; 6] = ["bisect", "rebase", "submodule", "filter-branch", "difftool", "mergetool"];
@@ -115,7 +114,7 @@ impl<'r> Scan<'r> {
         match first.known() {
             Some(name) => {
                 self.command(&values);
-                if SHELLS.contains(&base_name(name)) {
+                if listed(SHELLS, base_name(name)) {
                     for redirect in &simple.redirects {
                         if let Redirect::Text(word) = redirect {
                             self.tokens(&literal_text(word));
@@ -132,7 +131,7 @@ impl<'r> Scan<'r> {
         self.apply(words);
         let Some(name) = words.first().and_then(Value::known).map(base_name) else { return };
         let git = name == "git" && words.iter().filter_map(Value::known).any(|word| GIT_LAUNCHERS.contains(&word));
-        if !git && !LAUNCHERS.contains(&name) {
+        if !git && !listed(LAUNCHERS, name) {
             return;
         }
         for (index, word) in words.iter().enumerate().skip(1) {
@@ -218,8 +217,8 @@ fn runs_its_input(node: &Node) -> bool {
     let words: Vec<Value> = simple.words.iter().map(|word| value(word, &Variables::default())).collect();
     let mut names = words.iter().filter_map(Value::known).map(base_name);
     let Some(first) = names.next() else { return false };
-    let shell = |name: &str| SHELLS.contains(&name);
-    shell(first) || matches!(first, "xargs" | "parallel") || (LAUNCHERS.contains(&first) && names.any(shell))
+    let shell = |name: &str| listed(SHELLS, name);
+    shell(first) || matches!(first, "xargs" | "parallel") || (listed(LAUNCHERS, first) && names.any(shell))
 }
 
 fn literal_text(word: &Word) -> String {

@@ -8,7 +8,9 @@
 use std::collections::BTreeSet;
 
 use super::value::{Value, Variables, value};
+use super::variable::{Hurts, hurts};
 use super::{Compound, Kind, List, Node, Operation, Part, Redirect, Simple, Word, parse};
+use crate::policy::words::listed;
 
 /// Facts about the shell; the default is a fresh one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,14 +33,12 @@ pub struct ShellFacts {
 }
 
 /// Options of `set` that change what a command does only by stopping, tracing or not globbing.
-const HARMLESS_SET: [&str; 10] =
-    ["errexit", "nounset", "xtrace", "verbose", "noglob", "noclobber", "pipefail", "errtrace", "functrace", "nolog"];
+const HARMLESS_SET: &str = "errexit nounset xtrace verbose noglob noclobber pipefail errtrace functrace nolog";
 
 /// Options of `shopt` that do not change what a word that this parser accepts means, beyond which files a glob finds.
-const HARMLESS_SHOPT: [&str; 12] = [
-    "nullglob", "dotglob", "globstar", "failglob", "nocaseglob", "nocasematch", "extglob", "lastpipe", "inherit_errexit",
-    "expand_aliases", "checkwinsize", "checkjobs",
-];
+const HARMLESS_SHOPT: &str = "\
+    nullglob dotglob globstar failglob nocaseglob nocasematch extglob lastpipe inherit_errexit expand_aliases \
+    checkwinsize checkjobs";
 
 impl ShellFacts {
     /// The facts after a restart of the shell.
@@ -135,7 +135,7 @@ impl ShellFacts {
         }
         let variable = self.variables.iter().find(|v| match hurts(v) {
             Hurts::Everything => true,
-            Hurts::Commands(names) => names.contains(&base),
+            Hurts::Commands(names) => listed(names, base),
             Hurts::Nothing => false,
         })?;
         Some(format!("{variable}, which {base} obeys, was changed earlier in this shell"))
@@ -338,7 +338,7 @@ impl ShellFacts {
                 Some("--" | "-") => return,
                 Some("-o" | "+o" | "-eo" | "-euo" | "-uo" | "-eux" | "-euxo" | "-exo") => {
                     let option = arguments.next().map(Value::known);
-                    if !option.flatten().is_none_or(|o| HARMLESS_SET.contains(&o)) || option == Some(None) {
+                    if !option.flatten().is_none_or(|o| listed(HARMLESS_SET, o)) || option == Some(None) {
                         self.lose("`set` changed an option");
                     }
                 }
@@ -356,7 +356,7 @@ impl ShellFacts {
 
     fn shopt(&mut self, arguments: &[Value]) {
         let harmless = |argument: &Value| {
-            argument.known().is_some_and(|a| matches!(a, "-s" | "-u" | "-q" | "-p") || HARMLESS_SHOPT.contains(&a))
+            argument.known().is_some_and(|a| matches!(a, "-s" | "-u" | "-q" | "-p") || listed(HARMLESS_SHOPT, a))
         };
         if !arguments.iter().all(harmless) {
             self.lose("`shopt` changed an option");
@@ -444,59 +444,4 @@ fn leading_text(word: &Word) -> String {
         Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => None,
     });
     texts.collect()
-}
-
-/// Whom a change of a variable can hurt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::policy) enum Hurts {
-    /// Nobody whom the policy trusts.
-    Nothing,
-    /// These commands.
-    Commands(&'static [&'static str]),
-    /// The shell itself, the loader or the C library: everybody.
-    Everything,
-}
-
-/// Whom the variable `name` can hurt.
-pub(in crate::policy) fn hurts(name: &str) -> Hurts {
-    const EVERYBODY: [&str; 28] = [
-        "PATH", "IFS", "ENV", "SHELLOPTS", "BASHOPTS", "GLOBIGNORE", "PS4", "PROMPT_COMMAND", "POSIXLY_CORRECT", "HOME",
-        "PWD", "OLDPWD", "CDPATH", "LOCPATH", "NLSPATH", "GCONV_PATH", "GETCONF_DIR", "TMPDIR", "TERMINFO",
-        "TERMINFO_DIRS", "TERMCAP", "TERMPATH", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN", "TEXTDOMAIN",
-        "TEXTDOMAINDIR", "EXECIGNORE",
-    ];
-    const PREFIXES: [&str; 6] = ["BASH_", "LD_", "DYLD_", "MALLOC_", "GLIBC_", "FUNCNEST"];
-    const TOOLS: [(&str, &[&str]); 16] = [
-        ("GIT_", &["git"]),
-        ("XDG_", &["git", "rg", "fd", "fdfind", "jq"]),
-        ("PAGER", &["git", "man"]),
-        ("EDITOR", &["git"]),
-        ("VISUAL", &["git"]),
-        ("LESS", &["git", "less", "man"]),
-        ("GPG", &["git"]),
-        ("GNUPG", &["git"]),
-        ("RIPGREP_", &["rg"]),
-        ("GREP_", &["grep", "egrep", "fgrep"]),
-        ("FD_", &["fd", "fdfind"]),
-        ("AWK", &["awk", "gawk", "mawk"]),
-        ("GAWK", &["awk", "gawk"]),
-        ("JQ", &["jq"]),
-        ("MAGIC", &["file"]),
-        ("JAVA", &["java"]),
-    ];
-    const INTERPRETERS: [(&str, &[&str]); 8] = [
-        ("PYTHON", &["python", "python3"]),
-        ("NODE_", &["node", "npm", "npx", "yarn", "pnpm"]),
-        ("npm_", &["npm", "npx", "yarn", "pnpm", "node"]),
-        ("PERL", &["perl"]),
-        ("RUBY", &["ruby", "bundle", "rake"]),
-        ("_JAVA", &["java"]),
-        ("JDK_", &["java"]),
-        ("RUST", &["cargo", "rustc", "rustup"]),
-    ];
-    if EVERYBODY.contains(&name) || PREFIXES.iter().any(|p| name.starts_with(p)) {
-        return Hurts::Everything;
-    }
-    let tool = TOOLS.iter().chain(&INTERPRETERS).find(|(prefix, _)| name.starts_with(prefix));
-    tool.map_or(Hurts::Nothing, |(_, names)| Hurts::Commands(names))
 }

@@ -412,7 +412,8 @@ impl Parser<'_> {
                 self.at += 2;
                 break;
             }
-            let operator = ["&&", "||", "<", ">", "(", ")"].into_iter().find(|o| rest.starts_with(o) && !self.at_process());
+            let operator =
+                ["&&", "||", "<", ">", "(", ")"].into_iter().find(|o| rest.starts_with(o) && !self.at_process());
             if let Some(operator) = operator {
                 self.at += operator.len();
                 words.push(Word { parts: vec![Part::Text { text: operator.to_owned(), quoted: true }] });
@@ -426,7 +427,8 @@ impl Parser<'_> {
 
     /// A word of a condition; a regular expression may hold parentheses and bars.
     fn condition_word(&mut self, before: &[Word]) -> Parsed<Word> {
-        let regex = matches!(before.last().map(|w| w.parts.as_slice()), Some([Part::Text { text, .. }]) if text == "=~");
+        let regex =
+            matches!(before.last().map(|w| w.parts.as_slice()), Some([Part::Text { text, .. }]) if text == "=~");
         let mut parts = Vec::new();
         loop {
             let mut word = self.word();

@@ -5,9 +5,16 @@ use super::super::value::Value;
 use super::Proof;
 use super::bracket::Bracket;
 use super::options::Table;
+use crate::policy::words::listed;
 
-const OPTIONS: Table =
-    Table { flags: "", with_value: "Fv", optional: "", long: &[], long_with_value: &["field-separator", "assign"], numbers: false };
+const OPTIONS: Table = Table {
+    flags: "",
+    with_value: "Fv",
+    optional: "",
+    long: "",
+    long_with_value: "field-separator assign",
+    numbers: false,
+};
 
 /// Proves that an `awk` only prints.
 pub(super) fn read_only(arguments: &[Value]) -> Proof {
@@ -18,7 +25,8 @@ pub(super) fn read_only(arguments: &[Value]) -> Proof {
     }
     // Options end at the program; what looks like one behind it belongs to the program.
     let parsed = OPTIONS.read("awk", arguments)?;
-    let program = parsed.operands.first().and_then(|program| program.known()).ok_or("the program of awk is not known")?;
+    let program =
+        parsed.operands.first().and_then(|program| program.known()).ok_or("the program of awk is not known")?;
     Scanner::new(program).check().ok_or_else(|| "this awk program is not known to only print".to_owned())
 }
 
@@ -130,21 +138,18 @@ impl<'a> Scanner<'a> {
     }
 
     fn word(&mut self) -> Option<()> {
-        const REFUSED: [&str; 8] =
-            ["system", "getline", "ENVIRON", "SYMTAB", "FUNCTAB", "PROCINFO", "close", "fflush"];
-        const KEYWORDS: [&str; 17] = [
-            "print", "printf", "return", "in", "if", "else", "while", "for", "do", "BEGIN", "END", "case", "exit", "delete",
-            "next", "default", "switch",
-        ];
+        const REFUSED: &str = "system getline ENVIRON SYMTAB FUNCTAB PROCINFO close fflush";
+        const KEYWORDS: &str = "\
+    print printf return in if else while for do BEGIN END case exit delete next default switch";
         let end = self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
-        if REFUSED.contains(&word) {
+        if listed(REFUSED, word) {
             return None;
         }
         self.printing |= matches!(word, "print" | "printf");
         self.before = match word {
             "length" | "func" | "function" => Before::Doubt,
-            _ if KEYWORDS.contains(&word) => Before::Other,
+            _ if listed(KEYWORDS, word) => Before::Other,
             _ => Before::Operand,
         };
         self.rest = rest;

@@ -2,21 +2,19 @@
 
 use super::super::value::{Start, Value};
 use super::{Proof, Surroundings, read_only as command_only_reads};
+use crate::policy::words::listed;
 
 /// Tests and actions without an argument.
-const ALONE: [&str; 33] = [
-    "!", "(", ")", ",", "-a", "-and", "-d", "-daystart", "-depth", "-empty", "-executable", "-false", "-follow",
-    "-ignore_readdir_race", "-ls", "-mount", "-nogroup", "-noignore_readdir_race", "-nouser", "-noleaf", "-not", "-nowarn",
-    "-o", "-or", "-print", "-print0", "-prune", "-quit", "-readable", "-true", "-warn", "-writable", "-xdev",
-];
+const ALONE: &str = "\
+    ! ( ) , -a -and -d -daystart -depth -empty -executable -false -follow -ignore_readdir_race -ls -mount \
+    -nogroup -noignore_readdir_race -nouser -noleaf -not -nowarn -o -or -print -print0 -prune -quit -readable \
+    -true -warn -writable -xdev";
 
 /// Tests and actions with one argument.
-const WITH_ARGUMENT: [&str; 42] = [
-    "-amin", "-anewer", "-atime", "-cmin", "-cnewer", "-context", "-ctime", "-fstype", "-gid", "-group", "-ilname",
-    "-iname", "-inum", "-ipath", "-iregex", "-iwholename", "-links", "-lname", "-maxdepth", "-mindepth", "-mmin", "-mtime",
-    "-name", "-newer", "-newermc", "-path", "-perm", "-printf", "-regex", "-regextype", "-samefile", "-size", "-type",
-    "-uid", "-used", "-user", "-wholename", "-xtype", "-newermt", "-newerct", "-newerat", "-newermm",
-];
+const WITH_ARGUMENT: &str = "\
+    -amin -anewer -atime -cmin -cnewer -context -ctime -fstype -gid -group -ilname -iname -inum -ipath -iregex \
+    -iwholename -links -lname -maxdepth -mindepth -mmin -mtime -name -newer -newermc -path -perm -printf -regex \
+    -regextype -samefile -size -type -uid -used -user -wholename -xtype -newermt -newerct -newerat -newermm";
 
 /// Proves that a `find` only prints.
 pub(super) fn read_only(arguments: &[Value], around: &Surroundings<'_>) -> Proof {
@@ -38,10 +36,10 @@ pub(super) fn read_only(arguments: &[Value], around: &Surroundings<'_>) -> Proof
             continue;
         }
         places = false;
-        if ALONE.contains(&text) {
+        if listed(ALONE, text) {
             continue;
         }
-        if WITH_ARGUMENT.contains(&text) {
+        if listed(WITH_ARGUMENT, text) {
             let Some((value, others)) = rest.split_first().filter(|(value, _)| value.single()) else {
                 return Err(format!("the argument of find {text} is not known"));
             };
@@ -77,5 +75,5 @@ fn executed<'a>(arguments: &'a [Value], around: &Surroundings<'_>) -> Result<&'a
         })
         .collect();
     command_only_reads(name, &words, &Surroundings { external: true, moved: true, ..*around })?;
-    Ok(&rest[..])
+    Ok(rest)
 }

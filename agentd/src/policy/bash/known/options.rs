@@ -4,6 +4,7 @@
 //! options must be spelled out: an abbreviation that is unambiguous today may stand for another option tomorrow.
 
 use super::super::value::Value;
+use crate::policy::words::listed;
 
 /// The options of a command under which it only reads.
 #[derive(Clone, Copy, Debug)]
@@ -15,9 +16,9 @@ pub(super) struct Table {
     /// Letters with an argument that can only be joined.
     pub(super) optional: &'static str,
     /// Long options without an argument, or with one behind `=` only.
-    pub(super) long: &'static [&'static str],
+    pub(super) long: &'static str,
     /// Long options with an argument, behind `=` or separate.
-    pub(super) long_with_value: &'static [&'static str],
+    pub(super) long_with_value: &'static str,
     /// `-5` is an option.
     pub(super) numbers: bool,
 }
@@ -83,10 +84,10 @@ impl Table {
             None => (text, None),
         };
         parsed.options.push((name, value));
-        if self.long_with_value.contains(&name) {
+        if listed(self.long_with_value, name) {
             return Ok(value.is_none());
         }
-        if self.long.contains(&name) { Ok(false) } else { Err(format!("{command} --{name} is not known to only read")) }
+        if listed(self.long, name) { Ok(false) } else { Err(format!("{command} --{name} is not known to only read")) }
     }
 
     fn cluster<'a>(&self, command: &str, text: &'a str, parsed: &mut Parsed<'a>) -> Result<bool, String> {

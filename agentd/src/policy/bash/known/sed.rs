@@ -10,8 +10,9 @@ const OPTIONS: Table = Table {
     flags: "nErsuz",
     with_value: "el",
     optional: "",
-    long: &["quiet", "silent", "regexp-extended", "separate", "unbuffered", "null-data", "posix", "debug", "sandbox"],
-    long_with_value: &["expression", "line-length"],
+    long: "\
+        quiet silent regexp-extended separate unbuffered null-data posix debug sandbox",
+    long_with_value: "expression line-length",
     numbers: false,
 };
 

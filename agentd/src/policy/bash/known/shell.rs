@@ -1,9 +1,16 @@
 //! Builtins of bash.
 
 use super::super::parse::is_name;
-use super::super::state::{Hurts, hurts};
 use super::super::value::Value;
+use super::super::variable::{Hurts, hurts};
 use super::{Proof, Surroundings};
+use crate::policy::words::listed;
+
+/// Builtins that change the shell, run text, or control jobs.
+const CHANGING: &str = "\
+    . source eval exec trap export declare typeset local readonly unset set shopt enable hash bind unalias history fc \
+    complete compgen compopt let mapfile readarray getopts exit logout return shift pushd popd fg bg disown kill suspend \
+    caller";
 
 /// The proof for a builtin with rules of its own; `None` when the name is not one.
 pub(super) fn read_only(name: &str, arguments: &[Value], around: &Surroundings<'_>) -> Option<Proof> {
@@ -26,39 +33,30 @@ pub(super) fn read_only(name: &str, arguments: &[Value], around: &Surroundings<'
         "jobs" | "dirs" | "times" | "umask" | "alias" | "wait" | "ulimit" => {
             Err(format!("{name} with these arguments changes the shell"))
         }
-        "." | "source" | "eval" | "exec" | "trap" | "export" | "declare" | "typeset" | "local" | "readonly" | "unset"
-        | "set" | "shopt" | "enable" | "hash" | "bind" | "builtin_" | "unalias" | "history" | "fc" | "complete"
-        | "compgen" | "compopt" | "let" | "mapfile" | "readarray" | "getopts" | "exit" | "logout" | "return" | "shift"
-        | "pushd" | "popd" | "fg" | "bg" | "disown" | "kill" | "suspend" | "caller" => {
-            Err(format!("`{name}` may change the shell or run anything"))
-        }
+        _ if listed(CHANGING, name) => Err(format!("`{name}` may change the shell or run anything")),
         _ => return None,
     })
 }
 
 /// Operators of `test` with one operand that only look; `-v` and `-R` expand an index, which can run a command.
-const UNARY: [&str; 25] = [
-    "-a", "-b", "-c", "-d", "-e", "-f", "-g", "-G", "-h", "-k", "-L", "-n", "-N", "-o", "-O", "-p", "-r", "-s", "-S", "-t",
-    "-u", "-w", "-x", "-z", "!",
-];
+const UNARY: &str = "-a -b -c -d -e -f -g -G -h -k -L -n -N -o -O -p -r -s -S -t -u -w -x -z !";
 
-const BINARY: [&str; 15] =
-    ["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "=~"];
+const BINARY: &str = "= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef";
 
 fn test(arguments: &[Value]) -> Proof {
-    let known = |value: &Value, operators: &[&str]| value.known().is_some_and(|text| operators.contains(&text));
+    let known = |value: &Value, operators: &str| value.known().is_some_and(|text| listed(operators, text));
     let arguments = match arguments {
-        [first, rest @ ..] if known(first, &["!"]) => rest,
+        [first, rest @ ..] if known(first, "!") => rest,
         all => all,
     };
-    let expands = arguments.iter().any(|a| known(a, &["-v", "-R"]));
+    let expands = arguments.iter().any(|a| known(a, "-v -R"));
     let single = arguments.iter().all(Value::single);
     let literal = arguments.iter().all(|a| a.known().is_some());
     let fits = match arguments {
         _ if expands || !single => false,
         [] | [_] => true,
-        [operator, _] => known(operator, &UNARY),
-        [_, operator, _] => known(operator, &BINARY),
+        [operator, _] => known(operator, UNARY),
+        [_, operator, _] => known(operator, BINARY),
         _ => literal,
     };
     if fits { Ok(()) } else { Err("a test whose operators are not visible can run a command".to_owned()) }
@@ -66,12 +64,11 @@ fn test(arguments: &[Value]) -> Proof {
 
 /// `[[ … ]]`: operators are words of the text, but arithmetic and `-v` evaluate their operands.
 pub(in crate::policy) fn condition(words: &[Value]) -> Proof {
-    const EVALUATING: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-    let number = |value: Option<&Value>| {
-        value.is_some_and(|v| v.known().unwrap_or("x").bytes().all(|c| c.is_ascii_digit()))
-    };
+    const EVALUATING: &str = "-v -R -eq -ne -lt -le -gt -ge";
+    let number =
+        |value: Option<&Value>| value.is_some_and(|v| v.known().unwrap_or("x").bytes().all(|c| c.is_ascii_digit()));
     for (index, word) in words.iter().enumerate() {
-        let Some(operator) = word.known().filter(|word| EVALUATING.contains(word)) else { continue };
+        let Some(operator) = word.known().filter(|word| listed(EVALUATING, word)) else { continue };
         let before = index.checked_sub(1).and_then(|i| words.get(i));
         if matches!(operator, "-v" | "-R") || !number(before) || !number(words.get(index + 1)) {
             return Err(format!("`[[ {operator} ]]` evaluates its operands"));
@@ -83,7 +80,10 @@ pub(in crate::policy) fn condition(words: &[Value]) -> Proof {
 /// `printf` reads no file and writes none, but `-v` assigns a variable.
 fn printf(arguments: &[Value]) -> Proof {
     match arguments.first() {
-        Some(first) if first.known().is_some_and(|f| f.starts_with("-v")) || first.known().is_none() && first.maybe_option() => {
+        Some(first)
+            if first.known().is_some_and(|f| f.starts_with("-v"))
+                || first.known().is_none() && first.maybe_option() =>
+        {
             Err("`printf -v` assigns a variable".to_owned())
         }
         Some(_) | None => Ok(()),

@@ -3,20 +3,20 @@
 use super::super::value::Value;
 use super::Proof;
 use super::options::{Parsed, Table};
+use crate::policy::words::listed;
 
-const NONE: Table = Table { flags: "", with_value: "", optional: "", long: &[], long_with_value: &[], numbers: false };
+const NONE: Table = Table { flags: "", with_value: "", optional: "", long: "", long_with_value: "", numbers: false };
 
 /// Without `-o` (writes), `-T` and `-S` (place and size of temporary files) and `--compress-program` (runs it).
 const SORT: Table = Table {
     flags: "bdfgiMhnRrVcCmsuz",
     with_value: "kt",
     optional: "",
-    long: &[
-        "ignore-leading-blanks", "dictionary-order", "ignore-case", "general-numeric-sort", "ignore-nonprinting",
-        "month-sort", "human-numeric-sort", "numeric-sort", "random-sort", "reverse", "version-sort", "check", "merge",
-        "stable", "unique", "zero-terminated", "debug", "sort", "help", "version",
-    ],
-    long_with_value: &["key", "field-separator", "parallel", "batch-size"],
+    long: "\
+        ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort \
+        human-numeric-sort numeric-sort random-sort reverse version-sort check merge stable unique \
+        zero-terminated debug sort help version",
+    long_with_value: "key field-separator parallel batch-size",
     numbers: false,
 };
 
@@ -24,8 +24,9 @@ const UNIQ: Table = Table {
     flags: "cdDuiz",
     with_value: "fsw",
     optional: "",
-    long: &["count", "repeated", "all-repeated", "group", "ignore-case", "unique", "zero-terminated", "help", "version"],
-    long_with_value: &["skip-fields", "skip-chars", "check-chars"],
+    long: "\
+        count repeated all-repeated group ignore-case unique zero-terminated help version",
+    long_with_value: "skip-fields skip-chars check-chars",
     numbers: false,
 };
 
@@ -34,8 +35,8 @@ const SHUF: Table = Table {
     flags: "erz",
     with_value: "in",
     optional: "",
-    long: &["echo", "repeat", "zero-terminated", "help", "version"],
-    long_with_value: &["input-range", "head-count"],
+    long: "echo repeat zero-terminated help version",
+    long_with_value: "input-range head-count",
     numbers: false,
 };
 
@@ -44,24 +45,23 @@ const DATE: Table = Table {
     flags: "uR",
     with_value: "dr",
     optional: "I",
-    long: &["utc", "universal", "rfc-email", "rfc-2822", "rfc-3339", "iso-8601", "debug", "help", "version"],
-    long_with_value: &["date", "reference"],
+    long: "utc universal rfc-email rfc-2822 rfc-3339 iso-8601 debug help version",
+    long_with_value: "date reference",
     numbers: false,
 };
 
 /// Without `-f`, `-d`, `-i` and others that ask a name server.
-const HOSTNAME: Table = Table { flags: "sI", long: &["short", "all-ip-addresses", "version", "help"], ..NONE };
+const HOSTNAME: Table = Table { flags: "sI", long: "short all-ip-addresses version help", ..NONE };
 
 /// Without `-C` (writes), `-m` (obeys a file), `-z` and `-Z` (run decompressors), `-p` (sets times).
 const FILE: Table = Table {
     flags: "biLhk0Nrsn",
     with_value: "",
     optional: "",
-    long: &[
-        "brief", "mime", "mime-type", "mime-encoding", "dereference", "no-dereference", "keep-going", "print0", "no-pad",
-        "raw", "no-buffer", "extension", "help", "version",
-    ],
-    long_with_value: &[],
+    long: "\
+        brief mime mime-type mime-encoding dereference no-dereference keep-going print0 no-pad raw no-buffer \
+        extension help version",
+    long_with_value: "",
     numbers: false,
 };
 
@@ -70,11 +70,10 @@ const TREE: Table = Table {
     flags: "adflxpsuhgDFqNQrtcUJXnCiv",
     with_value: "LIP",
     optional: "",
-    long: &[
-        "dirsfirst", "filesfirst", "noreport", "gitignore", "prune", "du", "si", "sort", "inodes", "device", "ignore-case",
-        "matchdirs", "charset", "timefmt", "filelimit", "noheader", "help", "version", "metafirst",
-    ],
-    long_with_value: &[],
+    long: "\
+        dirsfirst filesfirst noreport gitignore prune du si sort inodes device ignore-case matchdirs charset \
+        timefmt filelimit noheader help version metafirst",
+    long_with_value: "",
     numbers: false,
 };
 
@@ -83,22 +82,19 @@ const RG: Table = Table {
     flags: "acFhHiIlLnNopPqsSuUvVwx0b.",
     with_value: "ABCEefgjmMrtTd",
     optional: "",
-    long: &[
-        "files", "files-with-matches", "files-without-match", "count", "count-matches", "fixed-strings", "ignore-case",
-        "smart-case", "case-sensitive", "invert-match", "word-regexp", "line-regexp", "line-number", "no-line-number",
-        "column", "no-column", "heading", "no-heading", "hidden", "no-hidden", "no-ignore", "no-ignore-vcs",
-        "no-ignore-parent", "no-ignore-dot", "no-ignore-global", "no-config", "follow", "no-follow", "only-matching",
-        "multiline", "multiline-dotall", "pcre2", "text", "binary", "null", "null-data", "passthru", "pretty", "quiet",
-        "stats", "json", "trim", "vimgrep", "with-filename", "no-filename", "unrestricted", "type-list", "no-messages",
-        "glob-case-insensitive", "one-file-system", "crlf", "byte-offset", "debug", "trace", "version", "help", "mmap",
-        "no-mmap", "sort-files", "no-require-git", "include-zero", "no-unicode", "block-buffered", "line-buffered",
-    ],
-    long_with_value: &[
-        "after-context", "before-context", "context", "regexp", "file", "glob", "iglob", "type", "type-not", "type-add",
-        "type-clear", "max-count", "max-depth", "max-columns", "max-filesize", "replace", "sort", "sortr", "threads",
-        "color", "colors", "encoding", "engine", "ignore-file", "context-separator", "field-match-separator",
-        "field-context-separator", "path-separator", "dfa-size-limit", "regex-size-limit",
-    ],
+    long: "\
+        files files-with-matches files-without-match count count-matches fixed-strings ignore-case smart-case \
+        case-sensitive invert-match word-regexp line-regexp line-number no-line-number column no-column heading \
+        no-heading hidden no-hidden no-ignore no-ignore-vcs no-ignore-parent no-ignore-dot no-ignore-global \
+        no-config follow no-follow only-matching multiline multiline-dotall pcre2 text binary null null-data \
+        passthru pretty quiet stats json trim vimgrep with-filename no-filename unrestricted type-list \
+        no-messages glob-case-insensitive one-file-system crlf byte-offset debug trace version help mmap no-mmap \
+        sort-files no-require-git include-zero no-unicode block-buffered line-buffered",
+    long_with_value: "\
+        after-context before-context context regexp file glob iglob type type-not type-add type-clear max-count \
+        max-depth max-columns max-filesize replace sort sortr threads color colors encoding engine ignore-file \
+        context-separator field-match-separator field-context-separator path-separator dfa-size-limit \
+        regex-size-limit",
     numbers: false,
 };
 
@@ -107,15 +103,12 @@ const FD: Table = Table {
     flags: "HIusigFLp0a1q",
     with_value: "tedESc",
     optional: "",
-    long: &[
-        "hidden", "no-ignore", "no-ignore-vcs", "unrestricted", "case-sensitive", "ignore-case", "glob", "fixed-strings",
-        "absolute-path", "follow", "full-path", "print0", "quiet", "prune", "show-errors", "version",
-        "help", "strip-cwd-prefix", "one-file-system",
-    ],
-    long_with_value: &[
-        "type", "extension", "max-depth", "min-depth", "exact-depth", "exclude", "size", "changed-within",
-        "changed-before", "owner", "color", "max-results", "threads",
-    ],
+    long: "\
+        hidden no-ignore no-ignore-vcs unrestricted case-sensitive ignore-case glob fixed-strings absolute-path \
+        follow full-path print0 quiet prune show-errors version help strip-cwd-prefix one-file-system",
+    long_with_value: "\
+        type extension max-depth min-depth exact-depth exclude size changed-within changed-before owner color \
+        max-results threads",
     numbers: false,
 };
 
@@ -124,8 +117,8 @@ const PS: Table = Table {
     flags: "aAdefFHjlLMNPTwycZm",
     with_value: "oOpsuUgGtCqk",
     optional: "",
-    long: &["headers", "no-headers", "forest", "deselect", "version"],
-    long_with_value: &["pid", "ppid", "user", "group", "sort", "format", "cols", "columns", "rows", "lines", "width"],
+    long: "headers no-headers forest deselect version",
+    long_with_value: "pid ppid user group sort format cols columns rows lines width",
     numbers: false,
 };
 
@@ -176,7 +169,8 @@ fn processes(arguments: &[Value]) -> Proof {
     }
     for operand in parsed.operands {
         // Options of the BSD style have no dash; `e` among them prints environments.
-        let plain = operand.known().is_some_and(|o| o.bytes().all(|c| c.is_ascii_digit() || b"auxfwlhjmrT".contains(&c)));
+        let plain =
+            operand.known().is_some_and(|o| o.bytes().all(|c| c.is_ascii_digit() || b"auxfwlhjmrT".contains(&c)));
         if !plain {
             return Err("this form of ps may show the environments of processes".to_owned());
         }
@@ -186,7 +180,7 @@ fn processes(arguments: &[Value]) -> Proof {
 
 /// `xxd` spells its options like words; `-r` writes, and so does a second operand.
 fn xxd(arguments: &[Value]) -> Proof {
-    const FLAGS: [&str; 10] = ["-p", "-ps", "-plain", "-u", "-b", "-i", "-e", "-a", "-E", "-d"];
+    const FLAGS: &str = "-p -ps -plain -u -b -i -e -a -E -d";
     let mut operands = 0;
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -196,7 +190,7 @@ fn xxd(arguments: &[Value]) -> Proof {
             "-l" | "-s" | "-c" | "-g" | "-len" | "-seek" | "-cols" | "-groupsize" => {
                 arguments.next().and_then(Value::known).ok_or("an argument of xxd is not known")?;
             }
-            flag if FLAGS.contains(&flag) => {}
+            flag if listed(FLAGS, flag) => {}
             _ if number && text.starts_with(['-']) && text[1..].starts_with(['l', 's', 'c', 'g']) => {}
             _ if text.starts_with('-') || operands > 0 => return Err(format!("xxd {text} is not known to only read")),
             _ => operands += 1,
@@ -233,15 +227,11 @@ fn without_strings(program: &str) -> String {
 /// Programs that only print their version when that is all they are asked. Those whose launchers read a file of the
 /// working directory to choose a version (cargo, rustc, go, npm) are not among them.
 fn version_only(name: &str, arguments: &[Value]) -> Option<Proof> {
-    const LONG: [&str; 17] = [
-        "bash", "clang", "cmake", "docker", "g++", "gcc", "git", "ld", "make", "node", "perl", "php", "python", "python3",
-        "ruby", "rg", "strace",
-    ];
-    const SHORT: [(&str, &str); 7] = [
-        ("python", "-V"), ("python3", "-V"), ("node", "-v"), ("perl", "-v"), ("ruby", "-v"), ("java", "-version"),
-        ("php", "-v"),
-    ];
+    const LONG: &str = "\
+    bash clang cmake docker g++ gcc git ld make node perl php python python3 ruby rg strace";
+    const SHORT: [(&str, &str); 6] =
+        [("python", "-V"), ("python3", "-V"), ("node", "-v"), ("perl", "-v"), ("ruby", "-v"), ("php", "-v")];
     let [Value::Known(only)] = arguments else { return None };
-    let version = (only == "--version" && LONG.contains(&name)) || SHORT.contains(&(name, only));
+    let version = (only == "--version" && listed(LONG, name)) || SHORT.contains(&(name, only));
     version.then_some(Ok(()))
 }

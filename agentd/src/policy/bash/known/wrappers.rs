@@ -8,7 +8,9 @@ pub(super) fn read_only(name: &str, arguments: &[Value], around: &Surroundings<'
     Some(match name {
         "xargs" => xargs(arguments, around),
         _ => match unwrap(name, arguments)? {
-            Unwrapped::Command(inner) => inner_only_reads(inner, &Surroundings { external: external(name, around), ..*around }),
+            Unwrapped::Command(inner) => {
+                inner_only_reads(inner, &Surroundings { external: external(name, around), ..*around })
+            }
             Unwrapped::Nothing => Ok(()),
             Unwrapped::Unclear => Err(format!("these arguments of {name} are not understood")),
         },
@@ -37,7 +39,9 @@ pub(in crate::policy) fn unwrap<'a>(name: &str, arguments: &'a [Value]) -> Optio
         "timeout" => timeout(arguments),
         "nice" => match arguments {
             [Value::Known(n), number, rest @ ..] if n == "-n" && number.single() => from(rest),
-            [Value::Known(flag), rest @ ..] if flag.starts_with('-') && flag[1..].bytes().all(|c| c.is_ascii_digit()) => {
+            [Value::Known(flag), rest @ ..]
+                if flag.starts_with('-') && flag[1..].bytes().all(|c| c.is_ascii_digit()) =>
+            {
                 from(rest)
             }
             rest => from(rest),
@@ -91,7 +95,9 @@ fn xargs(arguments: &[Value], around: &Surroundings<'_>) -> Proof {
     let mut rest = arguments;
     loop {
         match rest {
-            [Value::Known(flag), others @ ..] if matches!(flag.as_str(), "-0" | "-r" | "-t" | "-x" | "--null") => rest = others,
+            [Value::Known(flag), others @ ..] if matches!(flag.as_str(), "-0" | "-r" | "-t" | "-x" | "--null") => {
+                rest = others
+            }
             [Value::Known(flag), Value::Known(number), others @ ..]
                 if matches!(flag.as_str(), "-n" | "-L" | "-P" | "-s") && number.bytes().all(|c| c.is_ascii_digit()) =>
             {
