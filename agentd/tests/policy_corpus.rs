@@ -1,5 +1,7 @@
 //! The behaviour corpus against the pure decision: what must never be allowed, what should not be asked about.
 
+#![expect(clippy::expect_used, reason = "a test's helpers may stop the test")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

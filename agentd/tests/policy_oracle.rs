@@ -3,6 +3,8 @@
 //!
 //! `POLICY_ORACLE_SCRIPTS` sets how many scripts are tried, `POLICY_ORACLE_SEED` repeats a run.
 
+#![expect(clippy::expect_used, reason = "a test's helpers may stop the test")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -182,6 +184,13 @@ const DAMAGE: [&str; 40] = [
     ",",
 ];
 
+/// Pieces of nested quoting, where shells and parsers of shells disagree most.
+const QUOTING: [&str; 52] = [
+    "\"", "\"", "'", "$'", "`", "\\", "\\\"", "\\`", "\\$", "\\\\", "${x:-", "${x#", "${x/a/", "${x:+", "${HOME:+", "${HOME#", "}", "}", "$(", "$(", ")", ")", "(echo ",
+    "touch pwned", "touch pwned", "; touch pwned;", "\\x24(touch pwned)", "\\x60", "\\n", "\n", "\\\n", " ", " ", "a", "b", "$x", "$HOME", "#", "# ", "{", "<<E\n", "E\n",
+    "\nE\n", "<<'E'\n", "echo ", "cat ", "|", "&&", "~", "*", "[", "!",
+];
+
 /// A small generator (xorshift): the test needs repeatable variety, not quality.
 struct Random(u64);
 
@@ -247,6 +256,23 @@ fn damaged(random: &mut Random, text: &str) -> String {
         }
     }
     characters.into_iter().collect()
+}
+
+/// Nested quoting that mentions the payload and that the policy allows, or nothing if none was found quickly.
+fn soup(random: &mut Random, allowed: impl Fn(&str) -> bool) -> Option<String> {
+    const TRIES: usize = 400;
+    for _ in 0..TRIES {
+        let start = ["echo ", "echo \"", "cat <<E\n", "echo `", "x=", "echo ${HOME:+", "echo \"${HOME:+"][random.below(7)];
+        let mut text = start.to_owned();
+        for _ in 0..2 + random.below(10) {
+            text.push_str(random.pick(&QUOTING));
+        }
+        text.push_str(["", "\"", "`", "}", "\nE\n", ")", "}\""][random.below(7)]);
+        if text.contains("pwned") && allowed(&text) {
+            return Some(text);
+        }
+    }
+    None
 }
 
 /// The safe commands of the corpus, as material to damage.
@@ -386,15 +412,17 @@ fn what_is_allowed_neither_writes_nor_connects_nor_runs_foreign_programs() {
     let material = corpus();
     let mut random = Random(seed);
     let mut allowed = 0;
+    let allows = |text: &str| decide(&Call::Bash { command: text }, &context).verdict == Verdict::Allow;
     for _ in 0..scripts {
-        let mut text = match random.below(3) {
+        let mut text = match random.below(4) {
             0 => material[random.below(material.len())].clone(),
+            1 => soup(&mut random, allows).unwrap_or_default(),
             _ => script(&mut random, 2),
         };
         if random.below(4) > 0 {
             text = damaged(&mut random, &text);
         }
-        if decide(&Call::Bash { command: &text }, &context).verdict != Verdict::Allow {
+        if !allows(&text) {
             continue;
         }
         allowed += 1;

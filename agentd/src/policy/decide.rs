@@ -78,6 +78,7 @@ fn bash(command: &str, context: &Context<'_>) -> Basis {
     let basis = match parse(command) {
         Ok(list) => {
             scan.list(&list);
+            scan.finish(command);
             script(&list, context)
         }
         Err(Opaque(why)) => {

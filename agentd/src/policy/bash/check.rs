@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::known::environment;
 use super::known::shell::{condition, harmless_variable};
 use super::known::wrappers::{Unwrapped, unwrap};
-use super::known::{Surroundings, program, read_only};
+use super::known::{MAX_WRAPPERS, Surroundings, program, read_only};
 use super::value::{Start, Value, Variables, value};
 use super::{Assign, Compound, Kind, List, Node, Operation, Part, Redirect, Simple, Word};
 use crate::policy::path;
@@ -77,19 +77,22 @@ impl<'a> Walk<'a> {
     /// and behind the whole any of the places is possible.
     fn conjunction(&mut self, parts: &List) {
         let mut all = self.places.clone();
+        let mut followed = true;
         for part in parts {
             let before = self.places.len();
             self.list(std::slice::from_ref(part));
             if part.is_simple() && self.places.len() > before {
                 self.places.drain(..before);
             }
-            let known = !self.places.is_empty();
             for place in &self.places {
                 if !all.contains(place) {
                     all.push(place.clone());
                 }
             }
-            if !known {
+            // Once a place is unknown, so is every later one.
+            followed &= !self.places.is_empty() && all.len() <= MAX_PLACES;
+            if !followed {
+                self.places.clear();
                 all.clear();
             }
         }
@@ -262,7 +265,7 @@ impl<'a> Walk<'a> {
         if may_assign_by_name(name) {
             self.variables = Variables::default();
         }
-        match self.judge(&words, false) {
+        match self.judge(&words, 0, false) {
             Ok(None) => {
                 if let Some(secret) = exposes(program(name).unwrap_or(name), &simple.words) {
                     self.doubt(format!("{secret} is a device or may hold a secret"));
@@ -271,7 +274,7 @@ impl<'a> Walk<'a> {
             Ok(Some(rule)) => self.findings.allowed_by.push(rule),
             Err(why) => {
                 self.findings.doubts.push(why);
-                self.findings.unproved.push(Some(words));
+                self.findings.unproved.push(Some(innermost(&words).to_vec()));
             }
         }
     }
@@ -294,12 +297,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Nothing when the words only read, the rule when one allows them, else the doubt.
-    fn judge(&self, words: &[Value], external: bool) -> Result<Option<&'a Rule>, String> {
+    fn judge(&self, words: &[Value], depth: usize, external: bool) -> Result<Option<&'a Rule>, String> {
         let Some((name, arguments)) = words.split_first() else { return Err("a command is missing".to_owned()) };
         let name = name.known().ok_or("the name of a command is not known before it runs")?;
         let moved = self.context.shell.moved() || self.places.iter().any(|place| place != self.context.cwd);
         let moved = moved || self.places.is_empty();
-        let around = Surroundings { context: self.context, moved, external };
+        let around = Surroundings { context: self.context, moved, external, depth };
         let Err(why) = read_only(name, arguments, &around) else { return Ok(None) };
         if self.context.shell.shadowed(name).is_some() {
             return Err(why);
@@ -309,8 +312,10 @@ impl<'a> Walk<'a> {
             return Ok(Some(rule));
         }
         match unwrap(program(name).unwrap_or(name), arguments) {
-            Some(Unwrapped::Command(inner)) => self.judge(inner, external || !matches!(name, "command" | "builtin")),
-            Some(Unwrapped::Nothing | Unwrapped::Unclear) | None => Err(why),
+            Some(Unwrapped::Command(inner)) if depth < MAX_WRAPPERS => {
+                self.judge(inner, depth + 1, external || !matches!(name, "command" | "builtin"))
+            }
+            Some(Unwrapped::Command(_) | Unwrapped::Nothing | Unwrapped::Unclear) | None => Err(why),
         }
     }
 
@@ -341,6 +346,18 @@ impl<'a> Walk<'a> {
             self.doubt("it changes its directory too often to be followed");
         }
     }
+}
+
+/// The command inside transparent wrappers.
+fn innermost(words: &[Value]) -> &[Value] {
+    let mut words = words;
+    while let Some((Some(name), arguments)) = words.split_first().map(|(name, arguments)| (name.known(), arguments)) {
+        match unwrap(program(name).unwrap_or(name), arguments) {
+            Some(Unwrapped::Command(inner)) => words = inner,
+            Some(Unwrapped::Nothing | Unwrapped::Unclear) | None => break,
+        }
+    }
+    words
 }
 
 /// Whether anything in a body could assign a variable by other means than a loop's own list.

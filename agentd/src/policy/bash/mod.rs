@@ -17,6 +17,7 @@
 pub(super) mod check;
 mod heredoc;
 pub(super) mod known;
+mod launch;
 pub(super) mod parse;
 pub(super) mod scan;
 pub(super) mod state;

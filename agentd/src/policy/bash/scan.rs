@@ -4,6 +4,7 @@
 //! A hit may be wrong in text that is not understood; that costs a question or a refusal, never a missed rule.
 
 use super::super::rule::{Match, Rule};
+use super::launch::{Launch, SHELLS, launches};
 use super::value::{Value, Variables, value};
 use super::{Compound, List, Node, Operation, Part, Redirect, Simple, Word, parse};
 use crate::policy::Verdict;
@@ -13,17 +14,8 @@ use crate::policy::words::listed;
 /// How deep texts inside texts (`bash -c "bash -c …"`) are followed; deeper ones are scanned as words.
 const MAX_TEXT_DEPTH: usize = 8;
 
-/// Commands that run what their arguments say.
-const LAUNCHERS: &str = "\
-    . ash bash builtin busybox chroot chrt command coproc csh dash doas env eval exec fd fdfind find firejail \
-    fish flock gdb ionice ksh ltrace nice nohup nsenter parallel perf pkexec runuser script setarch setpriv \
-    setsid sh source ssh stdbuf strace su sudo systemd-run taskset time timeout toybox trap unshare watch xargs \
-    xvfb-run zsh";
-
-const SHELLS: &str = "ash bash csh dash fish ksh sh source zsh";
-
-/// git subcommands that run a command of the command line.
-const GIT_LAUNCHERS: [&str; 6] = ["bisect", "rebase", "submodule", "filter-branch", "difftool", "mergetool"];
+/// Most bytes of texts inside texts that are parsed for one decision: nesting could double them with every level.
+const MAX_TEXT_BYTES: usize = 256 * 1024;
 
 /// A search for deny and ask rules.
 #[derive(Debug)]
@@ -35,12 +27,15 @@ pub(in crate::policy) struct Scan<'r> {
     /// A rule that an unknown word could make apply.
     pub(in crate::policy) perhaps: Option<&'r Rule>,
     depth: usize,
+    bytes_left: usize,
+    /// Not everything was followed: the text as a whole must be scanned word by word.
+    incomplete: bool,
 }
 
 impl<'r> Scan<'r> {
     pub(in crate::policy) fn new(rules: impl IntoIterator<Item = &'r Rule>) -> Self {
         let rules = rules.into_iter().filter(|rule| rule.verdict != Verdict::Allow && rule.is_command()).collect();
-        Self { rules, deny: None, ask: None, perhaps: None, depth: 0 }
+        Self { rules, deny: None, ask: None, perhaps: None, depth: 0, bytes_left: MAX_TEXT_BYTES, incomplete: false }
     }
 
     /// The search over a whole text.
@@ -60,12 +55,24 @@ impl<'r> Scan<'r> {
         if self.rules.is_empty() {
             return;
         }
+        if self.depth > MAX_TEXT_DEPTH || self.bytes_left < text.len() {
+            self.incomplete = true;
+            return;
+        }
+        self.bytes_left -= text.len();
         self.depth += 1;
         match parse::parse(text) {
-            Ok(list) if self.depth <= MAX_TEXT_DEPTH => self.list(&list),
-            Ok(_) | Err(_) => self.tokens(text),
+            Ok(list) => self.list(&list),
+            Err(_) => self.tokens(text),
         }
         self.depth -= 1;
+    }
+
+    /// After a parsed command: what was too deep or too much to follow is searched for in its text.
+    pub(in crate::policy) fn finish(&mut self, text: &str) {
+        if self.incomplete {
+            self.tokens(text);
+        }
     }
 
     /// A parsed text.
@@ -130,18 +137,18 @@ impl<'r> Scan<'r> {
     fn command(&mut self, words: &[Value]) {
         self.apply(words);
         let Some(name) = words.first().and_then(Value::known).map(base_name) else { return };
-        let git = name == "git" && words.iter().filter_map(Value::known).any(|word| GIT_LAUNCHERS.contains(&word));
-        if !git && !listed(LAUNCHERS, name) {
+        if self.depth > MAX_TEXT_DEPTH {
+            self.incomplete = true;
             return;
         }
-        for (index, word) in words.iter().enumerate().skip(1) {
-            let Some(text) = word.known() else { continue };
-            if text.contains(|c: char| c.is_whitespace() || ";&|<>(){}`$'\"\\".contains(c)) {
-                self.text(text);
-            } else {
-                self.apply(&words[index..]);
+        self.depth += 1;
+        for launch in launches(name, &words[1..]) {
+            match launch {
+                Launch::Words(inner) => self.command(inner),
+                Launch::Text(text) => self.text(&text),
             }
         }
+        self.depth -= 1;
     }
 
     fn apply(&mut self, words: &[Value]) {
@@ -215,10 +222,21 @@ impl<'r> Scan<'r> {
 fn runs_its_input(node: &Node) -> bool {
     let Node::Simple(simple) = node else { return false };
     let words: Vec<Value> = simple.words.iter().map(|word| value(word, &Variables::default())).collect();
-    let mut names = words.iter().filter_map(Value::known).map(base_name);
-    let Some(first) = names.next() else { return false };
-    let shell = |name: &str| listed(SHELLS, name);
-    shell(first) || matches!(first, "xargs" | "parallel") || (listed(LAUNCHERS, first) && names.any(shell))
+    innermost(&words, 0).is_some_and(|name| listed(SHELLS, name) || matches!(name, "xargs" | "parallel" | "source" | "."))
+}
+
+/// The program behind any number of wrappers.
+fn innermost(words: &[Value], depth: usize) -> Option<&str> {
+    let (name, arguments) = words.split_first()?;
+    let name = base_name(name.known()?);
+    if listed(SHELLS, name) || depth > MAX_TEXT_DEPTH {
+        return Some(name);
+    }
+    let inner = launches(name, arguments).into_iter().find_map(|launch| match launch {
+        Launch::Words(words) => Some(words),
+        Launch::Text(_) => None,
+    });
+    inner.and_then(|words| innermost(words, depth + 1)).or(Some(name))
 }
 
 fn literal_text(word: &Word) -> String {

@@ -5,7 +5,7 @@
 //! than there was, never less; what it cannot follow (`eval`, `source`, text it cannot parse) makes everything unknown
 //! until the shell is restarted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::value::{Value, Variables, value};
 use super::variable::{Hurts, hurts};
@@ -22,8 +22,10 @@ pub struct ShellFacts {
     aliases: BTreeSet<String>,
     /// `hash -p`, `enable`: names with another meaning.
     rebound: BTreeSet<String>,
-    /// Variables that were set, unset or exported and matter to somebody.
-    variables: BTreeSet<String>,
+    /// A variable that the shell, the loader or the C library obeys was changed.
+    poisoned: Option<String>,
+    /// Commands that obey a variable which was changed, and the variable.
+    obeyed: BTreeMap<&'static str, String>,
     /// Signals and events with a trap.
     traps: BTreeSet<String>,
     /// A variable has an attribute that makes its assignment or use evaluate code (`-i`, `-n`).
@@ -117,8 +119,7 @@ impl ShellFacts {
         if let Some(trap) = self.traps.first() {
             return Some(format!("a trap on {trap} would run as well"));
         }
-        let variable = self.variables.iter().find(|v| hurts(v) == Hurts::Everything)?;
-        Some(format!("{variable} was changed earlier in this shell"))
+        self.poisoned.as_ref().map(|variable| format!("{variable} was changed earlier in this shell"))
     }
 
     /// Why the command `name` may not be the known program or builtin, if that is so.
@@ -133,11 +134,10 @@ impl ShellFacts {
         if self.rebound.contains(name) {
             return Some(format!("{name} was rebound in this shell"));
         }
-        let variable = self.variables.iter().find(|v| match hurts(v) {
-            Hurts::Everything => true,
-            Hurts::Commands(names) => listed(names, base),
-            Hurts::Nothing => false,
-        })?;
+        if let Some(variable) = &self.poisoned {
+            return Some(format!("{variable} was changed earlier in this shell"));
+        }
+        let variable = self.obeyed.get(base)?;
         Some(format!("{variable}, which {base} obeys, was changed earlier in this shell"))
     }
 
@@ -199,8 +199,16 @@ impl ShellFacts {
     }
 
     fn set(&mut self, name: &str) {
-        if hurts(name) != Hurts::Nothing {
-            self.variables.insert(name.to_owned());
+        match hurts(name) {
+            Hurts::Nothing => {}
+            Hurts::Everything => {
+                self.poisoned.get_or_insert_with(|| name.to_owned());
+            }
+            Hurts::Commands(commands) => {
+                for command in commands.split_ascii_whitespace() {
+                    self.obeyed.entry(command).or_insert_with(|| name.to_owned());
+                }
+            }
         }
     }
 

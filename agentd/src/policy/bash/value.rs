@@ -134,6 +134,7 @@ pub(in crate::policy) fn value(word: &Word, variables: &Variables) -> Value {
     let mut glob = false;
     let mut rest: Option<Value> = None;
     let special = glob_characters(word);
+    let braces = braces(word);
     for (index, part) in word.parts.iter().enumerate() {
         let piece = part_value(part, variables);
         if let Part::Text { text: raw, quoted: false } = part {
@@ -144,8 +145,8 @@ pub(in crate::policy) fn value(word: &Word, variables: &Variables) -> Value {
             }
             let first = raw.find(|c| c == '{' || special.contains(&c));
             if let Some(at) = first.filter(|_| rest.is_none()) {
-                let braces = raw[at..].starts_with('{') && !braces(word);
-                if !braces {
+                let literal = raw[at..].starts_with('{') && !braces;
+                if !literal {
                     text.push_str(&raw[..at]);
                     glob = true;
                     rest = Some(Value::Many(Start::Anything));

@@ -321,7 +321,11 @@ impl Parser<'_> {
             match self.peek() {
                 None => return fail("an expansion does not end"),
                 Some(b'}') => return Ok(parts),
+                // bash undoes `$'…'` in here and then expands what came out.
                 Some(b'\'') if quoted => return fail("a single quote stands in a quoted expansion"),
+                Some(b'$') if quoted && self.peek_at(1) == Some(b'\'') => {
+                    return fail("a single quote stands in a quoted expansion");
+                }
                 Some(b'{' | b'<' | b'>' | b'\n') => return fail("an expansion has a form that is not analysed"),
                 Some(c) if b"'\"\\$`".contains(&c) => self.piece(c, &mut parts)?,
                 Some(_) => {
@@ -343,7 +347,11 @@ impl Parser<'_> {
                 Some(b'`') => break,
                 Some(_) => {
                     let next = self.peek_at(1);
-                    if !next.is_some_and(|c| b"$`\\".contains(&c) || (quoted && c == b'"')) {
+                    if quoted && next == Some(b'"') {
+                        // Between double quotes the backslash goes, in a here-document it stays.
+                        return fail("an escaped quote stands between quoted backquotes");
+                    }
+                    if !next.is_some_and(|c| b"$`\\".contains(&c)) {
                         inner.push('\\');
                         self.at += 1;
                         continue;

@@ -35,7 +35,12 @@ pub(in crate::policy) struct Surroundings<'a> {
     pub(in crate::policy) moved: bool,
     /// Whether the command is called by another program rather than by the shell: builtins and keywords do not exist.
     pub(in crate::policy) external: bool,
+    /// How many wrappers stand around the command.
+    pub(in crate::policy) depth: usize,
 }
+
+/// Most wrappers around a command: bounds recursion and cost; nobody nests three.
+pub(in crate::policy) const MAX_WRAPPERS: usize = 4;
 
 /// Directories whose programs are the system's own.
 const SYSTEM_DIRECTORIES: [&str; 2] = ["/bin/", "/usr/bin/"];
@@ -48,6 +53,9 @@ pub(in crate::policy) fn program(name: &str) -> Option<&str> {
 
 /// Proves that a command only reads.
 pub(in crate::policy) fn read_only(name: &str, arguments: &[Value], around: &Surroundings<'_>) -> Proof {
+    if around.depth > MAX_WRAPPERS {
+        return Err("the command is wrapped too deeply".to_owned());
+    }
     let Some(base) = program(name) else {
         return Err(format!("{name} is not one of the system's programs"));
     };

@@ -9,7 +9,7 @@ pub(super) fn read_only(name: &str, arguments: &[Value], around: &Surroundings<'
         "xargs" => xargs(arguments, around),
         _ => match unwrap(name, arguments)? {
             Unwrapped::Command(inner) => {
-                inner_only_reads(inner, &Surroundings { external: external(name, around), ..*around })
+                inner_only_reads(inner, &Surroundings { external: external(name, around), depth: around.depth + 1, ..*around })
             }
             Unwrapped::Nothing => Ok(()),
             Unwrapped::Unclear => Err(format!("these arguments of {name} are not understood")),
@@ -122,5 +122,5 @@ fn xargs(arguments: &[Value], around: &Surroundings<'_>) -> Proof {
     }
     let mut words = words.to_vec();
     words.push(Value::Many(Start::Anything));
-    command_only_reads(name, &words, &Surroundings { external: true, ..*around })
+    command_only_reads(name, &words, &Surroundings { external: true, depth: around.depth + 1, ..*around })
 }
