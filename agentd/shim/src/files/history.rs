@@ -9,9 +9,9 @@
 //! Not here: workspace files are only ever touched by the caller.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use proto::ids::CallId;
@@ -96,7 +96,8 @@ impl History {
     /// Opens the store; the second part is the edits whose outcome was not written down, to be given to
     /// [`History::settle`].
     pub(super) fn open(dir: &Path) -> io::Result<(Self, Vec<Record>)> {
-        fs::create_dir_all(dir.join("blobs"))?;
+        // Prior versions are as private as the files were.
+        DirBuilder::new().recursive(true).mode(0o700).create(dir.join("blobs"))?;
         let path = dir.join("edits.jsonl");
         let mut text = Vec::new();
         let mut journal = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path)?;
@@ -155,6 +156,9 @@ impl History {
         }
         self.next = record.number + 1;
         self.append(&Line::Begin(Box::new(record.clone())))?;
+        // Only the intent must reach the disk before the deed. An outcome that a power failure takes away is found out
+        // from the file, like that of a kill.
+        self.journal.sync_data()?;
         self.open = Some(record);
         Ok(())
     }
@@ -217,7 +221,7 @@ impl History {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         let length = self.journal.metadata()?.len();
-        let written = self.journal.write_all(&text).and_then(|()| self.journal.sync_data());
+        let written = self.journal.write_all(&text);
         if written.is_err() {
             // Half a line would swallow the next one.
             self.journal.set_len(length)?;

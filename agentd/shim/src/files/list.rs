@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use nix::dir::Dir;
 use nix::fcntl::{AtFlags, readlinkat};
@@ -16,6 +17,9 @@ const ENTRIES_MAX: usize = 1000;
 
 /// Entries of one directory on the second level, so that one large directory does not crowd out the others.
 const INNER_MAX: usize = 100;
+
+/// Names that are suggested; more would be noise.
+const SIMILAR_MAX: usize = 5;
 
 /// Names read of one directory at most; more would cost time and memory for nothing that is shown.
 const NAMES_MAX: usize = 50_000;
@@ -57,8 +61,6 @@ fn level_below(above: &str, dir: OwnedFd, room: usize, left_out: &mut u64) -> Ve
 
 /// Up to a few names that look like a wanted one: what a mistyped path may have meant.
 pub(super) fn similar(dir: OwnedFd, wanted: &OsStr) -> Vec<String> {
-    /// More would be noise.
-    const SIMILAR_MAX: usize = 5;
     let Ok(names) = Names::read(dir) else { return Vec::new() };
     let wanted = wanted.to_string_lossy().to_lowercase();
     let mut scored: Vec<(usize, String)> = names
@@ -70,6 +72,53 @@ pub(super) fn similar(dir: OwnedFd, wanted: &OsStr) -> Vec<String> {
     scored.sort();
     scored.truncate(SIMILAR_MAX);
     scored.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Where a file of this name lies below a directory: what a path that lacks its first parts may have meant. Looks at a
+/// bounded number of entries and not into what is hidden or made by tools.
+pub(super) fn elsewhere(dir: OwnedFd, wanted: &OsStr) -> Vec<String> {
+    let mut search = Search { wanted, found: Vec::new(), budget: SEARCH_ENTRIES_MAX };
+    search.below(dir, &mut PathBuf::new(), SEARCH_DEPTH_MAX);
+    search.found.truncate(SIMILAR_MAX);
+    search.found
+}
+
+/// Entries that one search looks at: some ten milliseconds.
+const SEARCH_ENTRIES_MAX: usize = 10_000;
+
+/// Directories below each other; each holds a descriptor open.
+const SEARCH_DEPTH_MAX: usize = 8;
+
+/// Directories full of files that nobody means by their bare name.
+const SEARCH_SKIPPED: [&str; 3] = ["node_modules", "target", "__pycache__"];
+
+struct Search<'a> {
+    wanted: &'a OsStr,
+    found: Vec<String>,
+    budget: usize,
+}
+
+impl Search<'_> {
+    fn below(&mut self, dir: OwnedFd, path: &mut PathBuf, depth: usize) {
+        let Ok(copy) = dir.try_clone() else { return };
+        let Ok(names) = Names::read(copy) else { return };
+        for name in names.shown {
+            if self.budget == 0 || self.found.len() == SIMILAR_MAX {
+                return;
+            }
+            self.budget -= 1;
+            path.push(&name);
+            if name == self.wanted {
+                self.found.push(path.to_string_lossy().into_owned());
+            } else if depth > 0 && !SEARCH_SKIPPED.iter().any(|skipped| name == *skipped) {
+                // What is no directory is not opened.
+                if let Ok(inner) = open_directory(&dir, &name) {
+                    self.below(inner, path, depth - 1);
+                }
+            }
+            path.pop();
+        }
+    }
 }
 
 /// A score for two names that are alike, lower is closer; none when they are not.

@@ -132,21 +132,33 @@ impl Files {
         }
     }
 
-    /// The place of something that should exist; what the path may have meant when it does not.
+    /// The place of something that should exist; what the path may have meant when it does not. What is not there from
+    /// `cwd` may be there from the workspace: that is how our answers name files.
     fn existing(&self, path: &str, cwd: &Path) -> Result<Place, Fault> {
-        let place = self.roots.resolve(path, cwd)?;
-        if matches!(place.found, Found::Nothing) { Err(self.not_found(&place)) } else { Ok(place) }
+        let there = |place: &Place| !matches!(place.found, Found::Nothing);
+        let place = self.roots.resolve(path, cwd);
+        if place.as_ref().is_ok_and(there) || path.starts_with('/') {
+            let place = place?;
+            return if there(&place) { Ok(place) } else { Err(self.not_found(&place)) };
+        }
+        match self.roots.resolve(path, Path::new("")) {
+            Ok(other) if there(&other) => Ok(other),
+            Ok(_) | Err(_) => Err(self.not_found(&place?)),
+        }
     }
 
     fn not_found(&self, place: &Place) -> Fault {
         let wanted = place.missing.first().map_or(place.name.as_os_str(), |name| name.as_os_str());
         let above = Path::new(&place.shown).ancestors().nth(1 + place.missing.len()).unwrap_or(Path::new(""));
-        let similar = path::open_directory(&place.dir, OsStr::new("."))
+        let mut similar: Vec<String> = path::open_directory(&place.dir, OsStr::new("."))
             .map(|dir| list::similar(dir, wanted))
             .unwrap_or_default()
             .into_iter()
             .map(|name| above.join(name).to_string_lossy().into_owned())
             .collect();
+        if similar.is_empty() {
+            similar = self.roots.open_workspace().map(|dir| list::elsewhere(dir, &place.name)).unwrap_or_default();
+        }
         let missing = place.missing.first().map(|name| above.join(name).to_string_lossy().into_owned());
         Fault::NotFound { similar, missing_directory: missing }
     }

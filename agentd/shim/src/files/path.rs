@@ -105,6 +105,11 @@ impl Roots {
         self.roots.iter().map(|root| root.given.display().to_string()).collect()
     }
 
+    /// Opens the workspace itself for listing.
+    pub(super) fn open_workspace(&self) -> nix::Result<OwnedFd> {
+        open_directory(&self.roots[0].dir, OsStr::new("."))
+    }
+
     /// The place that a path means; a relative one starts at `cwd` where that is inside, else at the workspace.
     pub(super) fn resolve(&self, path: &str, cwd: &Path) -> Result<Place, Fault> {
         check_text(path)?;

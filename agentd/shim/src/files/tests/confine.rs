@@ -121,6 +121,20 @@ fn a_relative_path_starts_at_the_shell_directory_when_that_is_inside() {
 }
 
 #[test]
+fn a_path_as_our_answers_name_it_is_found_from_any_directory() {
+    let mut bench = Bench::new();
+    bench.put("d/f", "x\n");
+    let inside = bench.path("d");
+    let FileReply::Edited(edited) = bench.files.handle(&replace("f", "x", "y"), &inside) else { panic!("no edit") };
+    let FileReply::Edited(_) = bench.files.handle(&replace(&edited.change.path, "y", "z"), &inside) else {
+        panic!("no edit")
+    };
+    assert_eq!(bench.text("d/f"), "z\n");
+    bench.files.handle(&create("d/f", "new\n"), &inside);
+    assert_eq!(bench.text("d/d/f"), "new\n", "a new file is made where the shell is");
+}
+
+#[test]
 fn neither_git_directories_nor_links_into_them_are_written() {
     let mut bench = Bench::new();
     bench.put(".git/config", "[core]\n");

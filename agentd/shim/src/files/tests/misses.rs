@@ -89,6 +89,8 @@ fn a_mistyped_path_is_answered_with_similar_names() {
     assert_eq!(similar(&mut bench, "src/edtior.rs"), (vec!["src/editor.rs".to_owned()], None));
     assert_eq!(similar(&mut bench, "src/main.py").0, ["src/main.rs"]);
     assert_eq!(similar(&mut bench, "readme.md").0, ["README.md"]);
+    assert_eq!(similar(&mut bench, "editor.rs").0, ["src/editor.rs"], "a path without its first part");
+    assert_eq!(similar(&mut bench, "lib/x/main.rs").0, ["src/main.rs"], "a path with another first part");
     let (names, missing) = similar(&mut bench, "scr/main.rs");
     assert_eq!((names, missing.as_deref()), (vec!["src".to_owned()], Some("scr")));
 }
