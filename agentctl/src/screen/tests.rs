@@ -1,3 +1,5 @@
+//! Claims about the screen.
+
 use std::cell::RefCell;
 use std::rc::Rc;
 

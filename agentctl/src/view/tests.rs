@@ -1,3 +1,5 @@
+//! Claims about the view.
+
 use expect_test::{Expect, expect};
 use proto::approval::Verdict;
 use proto::event::{

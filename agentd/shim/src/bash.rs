@@ -1,19 +1,20 @@
-//! The shell process: starting it, feeding it text, and understanding what it says on its control pipe.
+//! The shell process: starting it, feeding it text, and understanding what it says.
 //!
-//! Bash reads its script from standard input, which is a pipe that only the shim writes to. The wrapper answers on a
-//! named pipe in a private directory, opened by name for each message, so that there is no descriptor that a command
-//! could close, inherit or write to.
+//! How the text reaches it, and by which ways it speaks, is told in [`crate::script`]. It has no descriptor above 2 of
+//! ours: the socket on which it waits and marks ends is its standard output between commands, and what the abort trap
+//! has to say during a command goes to a named pipe in a private directory.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
@@ -21,11 +22,20 @@ use nix::unistd::{Pid, mkfifo};
 use crate::script::{self, Script};
 use crate::sys;
 
-/// A control message is short, but a snapshot may hold large functions and variables; beyond this it is not kept.
-const CTL_MAX: usize = 8 * 1024 * 1024;
+/// A message is short, but a snapshot may hold large functions and variables; beyond this it is not kept.
+const HEARD_MAX: usize = 8 * 1024 * 1024;
 
-/// Bytes read at once from the control pipe: its capacity.
-const CTL_READ: usize = 64 * 1024;
+/// Bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Script that was read is given back to the system in steps of this size.
+const PUNCH_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Script before the end that is left alone: what bash may not have read yet, at most two long commands.
+const UNREAD_MAX: u64 = 12 * 1024 * 1024;
+
+/// The bytes that are waited for, in turn.
+const TOKENS: (u8, u8) = (b'a', b'z');
 
 /// What the wrapper said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +46,8 @@ pub(crate) enum Said {
     Aborting { saved: String },
     /// The shell's state, as text that makes it again.
     State { text: String },
+    /// A function `builtin` stood in the way and was removed.
+    Freed,
 }
 
 /// A living shell.
@@ -45,9 +57,13 @@ pub(crate) struct Bash {
     // Kept so that the standard library does not need to reap it; the host waits for all children itself.
     _child: Child,
     script: File,
-    unsent: VecDeque<u8>,
+    written: u64,
+    punched: u64,
+    token: u8,
+    socket: UnixStream,
     ctl: File,
     heard: Vec<u8>,
+    heard_ctl: Vec<u8>,
     pub(crate) text: Script,
 }
 
@@ -64,62 +80,72 @@ impl Bash {
     pub(crate) fn start(birth: &Birth<'_>) -> io::Result<Self> {
         let path = birth.runtime_dir.join("c");
         let ctl = open_fifo(&path)?;
-        let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        fcntl(&write, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let script = File::from(memfd_create(c"script", MFdFlags::MFD_CLOEXEC)?);
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_nonblocking(true)?;
+        let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        // Its own opening, so that its position in the file is its own.
+        let input = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&script)))?;
+        let text = Script::new(&path);
+        let first = format!("{}{}", text.prelude(), text.wait(char::from(TOKENS.0)));
+        script.write_all_at(first.as_bytes(), 0)?;
         let mut command = Command::new("/bin/bash");
         // Its own messages begin with this name.
         command.arg0("bash");
         command.args(["--noprofile", "--norc"]).env_clear().envs(birth.env.iter().map(|(k, v)| (k, v)));
-        command.current_dir(birth.cwd).stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
+        command.current_dir(birth.cwd).stdin(input).stdout(Stdio::from(OwnedFd::from(theirs))).stderr(null);
         sys::prepare_child(&mut command);
         let child = command.spawn()?;
         let pid = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
-        let text = Script::new(&path);
-        let prelude = text.prelude();
-        let script = File::from(write);
-        let mut bash = Self { pid, _child: child, script, unsent: VecDeque::new(), ctl, heard: Vec::new(), text };
-        bash.feed(prelude.as_bytes())?;
-        Ok(bash)
+        Ok(Self {
+            pid,
+            _child: child,
+            script,
+            written: first.len() as u64,
+            punched: 0,
+            token: TOKENS.0,
+            socket,
+            ctl,
+            heard: Vec::new(),
+            heard_ctl: Vec::new(),
+            text,
+        })
     }
 
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Where the control pipe can be waited for.
-    pub(crate) fn ctl(&self) -> BorrowedFd<'_> {
-        self.ctl.as_fd()
+    /// Where it can be waited for what it says.
+    pub(crate) fn ears(&self) -> [BorrowedFd<'_>; 2] {
+        [self.ctl.as_fd(), self.socket.as_fd()]
     }
 
-    /// Where room for more text can be waited for, while some is unsent.
-    pub(crate) fn wants_room(&self) -> Option<BorrowedFd<'_>> {
-        (!self.unsent.is_empty()).then(|| self.script.as_fd())
-    }
-
-    /// Feeds text; what does not fit the pipe waits for [`Bash::flush`].
+    /// Gives it text to run after what it was given before.
     pub(crate) fn feed(&mut self, text: &[u8]) -> io::Result<()> {
-        self.unsent.extend(text);
-        self.flush()
+        let go = self.token;
+        // Neighbours differ, so that a byte can only be taken for its own wait's.
+        self.token = if go == TOKENS.1 { TOKENS.0 } else { go + 1 };
+        let mut piece = text.to_vec();
+        piece.extend_from_slice(self.text.wait(char::from(self.token)).as_bytes());
+        self.script.write_all_at(&piece, self.written)?;
+        self.written += piece.len() as u64;
+        self.punch();
+        self.socket.write_all(&[go])
     }
 
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        while !self.unsent.is_empty() {
-            let (front, _) = self.unsent.as_slices();
-            match self.script.write(front) {
-                Ok(count) => {
-                    self.unsent.drain(..count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+    /// Gives back the memory of script that was read long ago.
+    fn punch(&mut self) {
+        let end = self.written.saturating_sub(UNREAD_MAX);
+        if end < self.punched + PUNCH_BYTES {
+            return;
         }
-        Ok(())
-    }
-
-    /// Whether bash has read everything it was fed: then the last line, the mark, has been reached.
-    pub(crate) fn has_read_all(&self) -> bool {
-        self.unsent.is_empty() && sys::bytes_waiting(self.script.as_fd()).is_ok_and(|count| count == 0)
+        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        let (from, length) = (self.punched.cast_signed(), (end - self.punched).cast_signed());
+        // Failure only costs memory, and is tried again with the next step.
+        if fallocate(&self.script, flags, from, length).is_ok() {
+            self.punched = end;
+        }
     }
 
     /// The shell's directory by the kernel's word; none once it is gone.
@@ -138,32 +164,40 @@ impl Bash {
         let _ = kill(self.pid, Signal::SIGKILL);
     }
 
-    /// Everything the wrapper has said since the last time.
+    /// Everything the wrapper has said since the last time, the abort trap's words first.
     pub(crate) fn listen(&mut self) -> io::Result<Vec<Said>> {
-        let mut buffer = [0; CTL_READ];
-        loop {
-            match self.ctl.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => {
-                    self.heard.extend_from_slice(&buffer[..count]);
-                    if self.heard.len() > CTL_MAX {
-                        self.heard.clear();
-                    }
-                    if count < buffer.len() {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+        hear(&mut self.ctl, &mut self.heard_ctl)?;
+        hear(&mut self.socket, &mut self.heard)?;
+        let mut said = Vec::new();
+        for heard in [&mut self.heard_ctl, &mut self.heard] {
+            while let Some((message, used)) = next_message(heard, self.text.nonce()) {
+                heard.drain(..used);
+                said.extend(message);
             }
         }
-        let mut said = Vec::new();
-        while let Some((message, used)) = next_message(&self.heard, self.text.nonce()) {
-            self.heard.drain(..used);
-            said.extend(message);
-        }
         Ok(said)
+    }
+}
+
+/// Reads what is there.
+fn hear(source: &mut impl Read, heard: &mut Vec<u8>) -> io::Result<()> {
+    let mut buffer = [0; READ_BYTES];
+    loop {
+        match source.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                heard.extend_from_slice(&buffer[..count]);
+                if heard.len() > HEARD_MAX {
+                    heard.clear();
+                }
+                if count < buffer.len() {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -180,6 +214,7 @@ fn next_message(heard: &[u8], nonce: &str) -> Option<(Option<Said>, usize)> {
     let line = std::str::from_utf8(&heard[..end]).unwrap_or("");
     let Some((first, second)) = line.split_once(' ') else { return Some((None, end + 1)) };
     let closing = match first {
+        "B" if second == nonce => return Some((Some(Said::Freed), end + 1)),
         "A" if second == nonce => format!("Z {nonce}\n"),
         "S" if second == nonce => format!("E {nonce}\n"),
         _ => {

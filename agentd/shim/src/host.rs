@@ -27,10 +27,13 @@ use crate::tree::Tree;
 
 /// How long the shell must be idle before it is asked for its state: longer than the pause between two calls of a
 /// program that makes them in a row, much shorter than a model needs.
-const STATE_AFTER: Duration = Duration::from_millis(1);
+const STATE_AFTER: Duration = Duration::from_millis(3);
 
 /// A state older than this is renewed before the next command even without a pause.
-pub(crate) const STATE_STALE: Duration = Duration::from_millis(100);
+pub(crate) const STATE_STALE: Duration = Duration::from_millis(500);
+
+/// A shell tells its state in about this time; each line would wake the shim otherwise.
+const STATE_TAKES: Duration = Duration::from_millis(2);
 
 /// Bytes of output read at once: what a widened pipe can give in one go, without being felt in memory.
 const READ_BYTES: usize = 256 * 1024;
@@ -61,6 +64,8 @@ pub(crate) struct Host {
     pub(crate) saved: Saved,
     pub(crate) state_at: Instant,
     pub(crate) state_due: Option<Instant>,
+    /// Until then nothing is heard from the shell, because it tells its state line by line.
+    pub(crate) deaf_until: Option<Instant>,
     /// A new shell that no result has told of yet.
     pub(crate) untold: Option<Renewed>,
     /// What must be fed to end abort mode.
@@ -77,8 +82,7 @@ enum Source {
     Signals,
     Link,
     Stranger(usize),
-    Ctl,
-    Script,
+    Said,
     Output,
     Late(CallId),
 }
@@ -121,6 +125,7 @@ impl Host {
             saved: Saved::new(cwd),
             state_at: now,
             state_due: Some(now + STATE_AFTER),
+            deaf_until: None,
             untold: None,
             aborting: None,
             born: now,
@@ -155,10 +160,9 @@ impl Host {
         let mut fds = vec![
             (Source::Listener, PollFd::new(self.setup.listener.as_fd(), input)),
             (Source::Signals, PollFd::new(self.signals.as_fd(), input)),
-            (Source::Ctl, PollFd::new(self.bash.ctl(), input)),
         ];
-        if let Some(script) = self.bash.wants_room() {
-            fds.push((Source::Script, PollFd::new(script, PollFlags::POLLOUT)));
+        if self.deaf_until.is_none() {
+            fds.extend(self.bash.ears().map(|fd| (Source::Said, PollFd::new(fd, input))));
         }
         if let Some(running) = &self.running {
             fds.push((Source::Output, PollFd::new(running.pipe.fd(), input)));
@@ -197,7 +201,7 @@ impl Host {
         let restarting = self.restarting.as_ref().map(Restarting::next_time);
         let state = if self.running.is_none() { self.state_due } else { None };
         let stranger = self.strangers.iter().map(|link| link.since + crate::serve::HELLO_WAIT).min();
-        [running, restarting, state, stranger].into_iter().flatten().min()
+        [running, restarting, state, stranger, self.deaf_until].into_iter().flatten().min()
     }
 
     fn on_ready(&mut self, source: Source) {
@@ -206,17 +210,16 @@ impl Host {
             Source::Signals => self.on_signals(),
             Source::Link => self.on_link(),
             Source::Stranger(index) => self.on_stranger(index),
-            Source::Ctl => self.on_ctl(),
-            Source::Script => {
-                // A shell that cannot be written to is about to be reaped.
-                let _ = self.bash.flush();
-            }
+            Source::Said => self.on_said(),
             Source::Output => self.on_output(),
             Source::Late(call) => self.on_late_output(call),
         }
     }
 
     fn tick(&mut self, now: Instant) {
+        if self.deaf_until.is_some_and(|until| now >= until) {
+            self.deaf_until = None;
+        }
         self.tick_running(now);
         self.tick_restarting(now);
         self.tick_strangers(now);
@@ -230,6 +233,7 @@ impl Host {
     pub(crate) fn ask_state(&mut self, now: Instant) {
         self.state_due = None;
         self.state_at = now;
+        self.deaf_until = Some(now + STATE_TAKES);
         let text = self.bash.text.snapshot();
         let _ = self.bash.feed(text.as_bytes());
     }
@@ -239,7 +243,7 @@ impl Host {
         self.state_due = Some(now + STATE_AFTER);
     }
 
-    pub(crate) fn on_ctl(&mut self) {
+    pub(crate) fn on_said(&mut self) {
         for said in self.bash.listen().unwrap_or_default() {
             match said {
                 Said::Mark { end, status } => self.on_mark(&end, status),
@@ -248,6 +252,7 @@ impl Host {
                     self.aborting.get_or_insert(saved);
                 }
                 Said::State { text } => self.saved.keep(text),
+                Said::Freed => self.on_freed(),
             }
         }
     }

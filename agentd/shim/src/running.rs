@@ -1,10 +1,7 @@
 //! A command's life: handed to the shell, its output taken, its end noticed, its result kept and told.
 
-use std::io::{Seek, Write};
-use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use proto::ids::CallId;
 use proto::shim::outcome::{End, ExitStatus, Renewed, RunEnd, Why};
 use proto::shim::reply::{FromShim, Reply};
@@ -15,7 +12,7 @@ use crate::ending::Ending;
 use crate::host::{Host, STATE_STALE};
 use crate::journal::Record;
 use crate::pipe::{Got, Pipe};
-use crate::script::{Run, Source};
+use crate::script::Run;
 use crate::spool::count_lines;
 
 /// Output of one command that is streamed as it comes; what follows is streamed in pieces, because nobody can watch more
@@ -31,15 +28,6 @@ const STREAM_PAUSE: Duration = Duration::from_millis(50);
 /// Output that waits in memory is written to disk after this long, so that it is there should the shim be killed.
 const PERSIST_AFTER: Duration = Duration::from_millis(200);
 
-/// First pause before looking whether the mark was swallowed; it doubles up to [`LOOK_MAX`].
-const LOOK_FIRST: Duration = Duration::from_millis(20);
-
-/// Longest pause between such looks.
-const LOOK_MAX: Duration = Duration::from_secs(1);
-
-/// After the mark was found missing, the shell has this long to say it another way before it is replaced.
-const FREE_WAIT: Duration = Duration::from_millis(300);
-
 /// The command that runs.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -52,21 +40,10 @@ pub(crate) struct Running {
     /// The mark came while processes still had to be ended.
     pub(crate) marked: Option<i32>,
     pub(crate) killed: u32,
-    look: Look,
+    freed: bool,
     streamed: u64,
     stream_at: Instant,
     persist_at: Option<Instant>,
-    // Kept open until the shell has read it.
-    _text: Option<std::fs::File>,
-}
-
-/// Whether the mark is still to be expected.
-#[derive(Clone, Copy, Debug)]
-enum Look {
-    /// Look at this time, then after twice the pause.
-    At { time: Instant, pause: Duration, suspected: bool },
-    /// The shell was freed and must speak until then.
-    Freed { until: Instant },
 }
 
 impl Running {
@@ -75,11 +52,7 @@ impl Running {
     }
 
     pub(crate) fn next_time(&self) -> Instant {
-        let look = match self.look {
-            Look::At { time, .. } => time,
-            Look::Freed { until } => until,
-        };
-        let main = self.ending.as_ref().map_or_else(|| self.deadline().min(look), Ending::next_time);
+        let main = self.ending.as_ref().map_or_else(|| self.deadline(), Ending::next_time);
         self.persist_at.map_or(main, |at| at.min(main))
     }
 }
@@ -116,12 +89,9 @@ impl Host {
         self.state_due = None;
         let call_mark = self.tree.begin(self.bash.pid())?;
         let mark = Uuid::new_v4().simple().to_string();
-        let (text, path) =
-            if Source::fits(&order.command) { (None, String::new()) } else { text_file(&order.command)? };
-        let source = if text.is_some() { Source::File(&path) } else { Source::Text(&order.command) };
         let run = Run { data: pipe.path(), end: &mark, mark: call_mark.as_deref(), last_status: self.last_status };
-        let script = self.bash.text.command(source, &run);
-        let look = Look::At { time: now + LOOK_FIRST, pause: LOOK_FIRST, suspected: false };
+        let script = self.bash.text.command(&order.command, &run);
+        self.deaf_until = None;
         self.running = Some(Running {
             call,
             mark,
@@ -131,11 +101,10 @@ impl Host {
             ending: None,
             marked: None,
             killed: 0,
-            look,
+            freed: false,
             streamed: 0,
             stream_at: now,
             persist_at: None,
-            _text: text,
         });
         // A shell that cannot be fed is dead: its end is reaped and told as the command's.
         let _ = self.bash.feed(&script);
@@ -183,29 +152,15 @@ impl Host {
         } else if now >= running.deadline() {
             let limit_ms = running.limit_ms;
             self.begin_ending(End::TimedOut { limit_ms }, now);
-        } else {
-            self.look_for_mark(now);
         }
     }
 
-    /// The mark is the last line fed: once it was read, it is said at once, unless something stands in its way.
-    fn look_for_mark(&mut self, now: Instant) {
+    /// The mark did not come, because a function `builtin` took its place; the command is over all the same.
+    pub(crate) fn on_freed(&mut self) {
         let Some(running) = self.running.as_mut() else { return };
-        match running.look {
-            Look::At { time, .. } if now < time => {}
-            Look::At { pause, suspected, .. } => {
-                let swallowed = self.bash.has_read_all();
-                let pause = if swallowed { LOOK_FIRST } else { (pause * 2).min(LOOK_MAX) };
-                running.look = Look::At { time: now + pause, pause, suspected: swallowed };
-                if swallowed && suspected {
-                    running.look = Look::Freed { until: now + FREE_WAIT };
-                    let text = self.bash.text.free_builtin(&running.mark);
-                    let _ = self.bash.feed(text.as_bytes());
-                }
-            }
-            Look::Freed { until } if now < until => {}
-            Look::Freed { .. } => self.bash.kill(),
-        }
+        running.freed = true;
+        let mark = running.mark.clone();
+        self.on_mark(&mark, 0);
     }
 
     /// The shell said that a command is over.
@@ -224,13 +179,13 @@ impl Host {
     /// The shell is gone.
     pub(crate) fn on_shell_end(&mut self, status: ExitStatus) {
         // The mark may have been said just before.
-        self.on_ctl();
+        self.on_said();
         if self.restarting.is_some() {
             self.on_shell_killed_for_restart();
             return;
         }
         let why = match self.running.as_ref() {
-            Some(running) if running.ending.is_some() || matches!(running.look, Look::Freed { .. }) => Why::Stuck {},
+            Some(running) if running.ending.is_some() => Why::Stuck {},
             Some(_) | None => Why::Ended { status },
         };
         let renewed = self.renew_shell(why);
@@ -260,7 +215,7 @@ impl Host {
             let text = self.bash.text.end_abort(&saved);
             let _ = self.bash.feed(text.as_bytes());
         }
-        let freed = matches!(running.look, Look::Freed { .. });
+        let freed = running.freed;
         let call = running.call;
         if running.pipe.release() {
             self.spare = running.pipe.hold().is_ok().then_some(running.pipe);
@@ -336,14 +291,4 @@ impl Host {
         };
         entry.stage = Stage::Over { end: Box::new(run_end), body };
     }
-}
-
-/// Puts a long command where the shell can read it in one piece: a file without a name.
-fn text_file(command: &[u8]) -> std::io::Result<(Option<std::fs::File>, String)> {
-    let fd = memfd_create(c"command", MFdFlags::MFD_CLOEXEC)?;
-    let mut file = std::fs::File::from(fd);
-    file.write_all(command)?;
-    file.rewind()?;
-    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-    Ok((Some(file), path))
 }

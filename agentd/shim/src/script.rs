@@ -1,19 +1,20 @@
 //! The text that bash is fed: how a command is wrapped, how its end is told, how it is aborted, how state is saved.
 //!
-//! Bash reads one byte at a time from a pipe, so every byte of a wrapper costs a system call: they are short. Words that
-//! a user could redefine are reached by `\builtin`, which beats aliases and functions; a function named `builtin` is
-//! noticed by the missing mark and removed by [`Script::free_builtin`], which relies on syntax and on special builtins
-//! in POSIX mode alone.
+//! The script is a file in memory that grows: bash reads it in blocks, where it would read a pipe byte by byte. So that it
+//! does not reach the end, every piece of text ends with a wait for one byte on a socket, and that byte is sent when the
+//! next piece is there. While bash waits, its standard descriptors are the script, the socket and /dev/null; a command
+//! gets its own ones for the time of its `eval`.
 //!
-//! Invariant: the wrapper's own commands run with all descriptors at /dev/null, so that traces and traps of the user's
-//! never print them. Each contains `__agentd`, by which the abort trap knows what it must let pass.
+//! Words that a user could redefine are reached by `\builtin`, which beats aliases and functions. A function named
+//! `builtin` is noticed at once, because the wait returns without the right byte; it is removed by syntax and by special
+//! builtins in POSIX mode alone. A shell that executes nothing any more (`set -n`) reaches the end of the script and ends.
+//!
+//! Invariant: a command's trace, traps and `set -v` never print the wrapper: it writes to /dev/null and to the socket.
+//! Invariant: every simple command of the wrapper is one that the abort trap lets pass.
 
 use std::path::Path;
 
 use uuid::Uuid;
-
-/// Commands up to this size are fed as quoted text; longer ones are read by bash from a file in one piece.
-const QUOTED_MAX: usize = 96;
 
 /// The trap that aborts a command: a real-time signal that nobody else uses.
 pub(crate) fn abort_signal() -> i32 {
@@ -51,49 +52,40 @@ impl Script {
             "{{ \\builtin echo \"A {nonce}\";\\builtin trap -p DEBUG;\\builtin shopt -p extdebug;\
              \\builtin echo \"Z {nonce}\";}} 2>/dev/null >{ctl};\
              \\builtin shopt -s extdebug;\
-             \\builtin trap '[[ $BASH_COMMAND == *__agentd* ]]||\\builtin cd -/ 2>/dev/null' DEBUG;\
+             \\builtin trap '[[ $BASH_COMMAND == *__agentd*||$BASH_COMMAND == \"\\builtin echo \\\"\\$?\\\" \"* ]]\
+             ||\\builtin cd -/ 2>/dev/null' DEBUG;\
              \\builtin break 99999 2>/dev/null"
         );
         format!("\\builtin trap {} RTMIN+{ABORT_OFFSET}\n", quote(trap.as_bytes()))
     }
 
+    /// Waits for this byte; without it something stands in the way of `builtin`, which is taken away and told.
+    pub(crate) fn wait(&self, token: char) -> String {
+        format!(
+            "\\builtin read -rN1 -u1 __agentd_g\n\
+             [[ $__agentd_g == {token} ]]||{{ case $SHELLOPTS in *posix*)\\unset -f builtin;;\
+             *)POSIXLY_CORRECT=y;\\unset -f builtin;\\unset POSIXLY_CORRECT;;esac;\
+             \\builtin enable builtin echo eval read trap shopt declare alias set umask cd break exit;\
+             \\builtin echo \"B {}\";\\builtin read -rN1 -u1 __agentd_g;}}\n",
+            self.nonce
+        )
+    }
+
     /// A command with its own standard descriptors, then the mark.
-    pub(crate) fn command(&self, command: Source<'_>, run: &Run<'_>) -> Vec<u8> {
-        let mut text = Vec::new();
+    pub(crate) fn command(&self, command: &[u8], run: &Run<'_>) -> Vec<u8> {
+        let mut text = Vec::with_capacity(command.len() + 128);
         if let Some(mark) = run.mark {
             text.extend_from_slice(format!("AGENTD_CALL={mark}\n").as_bytes());
         }
-        let word = match command {
-            Source::Text(command) => quote_bytes(command),
-            Source::File(path) => {
-                text.extend_from_slice(format!("\\builtin mapfile -d '' -t __agentd_c <{path}\n").as_bytes());
-                b"\"$__agentd_c\"".to_vec()
-            }
-        };
         if run.last_status != 0 {
             // The status of the call before is what `$?` says at the start of this one.
             text.extend_from_slice(format!("(\\builtin exit {})||", run.last_status).as_bytes());
         }
         text.extend_from_slice(b"\\builtin eval ");
-        text.extend_from_slice(&word);
+        text.extend_from_slice(&quote_bytes(command));
         let data = quote(run.data.as_os_str().as_encoded_bytes());
-        text.extend_from_slice(format!(" </dev/null >{data} 2>&1\n").as_bytes());
-        text.extend_from_slice(self.mark(run.end).as_bytes());
+        text.extend_from_slice(format!(" <&2 >{data} 2>&1\n\\builtin echo \"$?\" {}\n", run.end).as_bytes());
         text
-    }
-
-    fn mark(&self, end: &str) -> String {
-        format!("__agentd_s=$?;\\builtin echo \"$__agentd_s\" {end} >{}\n", self.ctl)
-    }
-
-    /// Told when the mark did not come though it was read: a function `builtin` stands in its way.
-    pub(crate) fn free_builtin(&self, end: &str) -> String {
-        format!(
-            "case $SHELLOPTS in *posix*)\\unset -f builtin;;*)POSIXLY_CORRECT=y;\\unset -f builtin;\\unset POSIXLY_CORRECT;;esac\n\
-             \\builtin enable builtin echo eval trap shopt mapfile exit declare alias set umask cd break enable\n\
-             \\builtin echo \"$__agentd_s\" {end} >{}\n",
-            self.ctl
-        )
     }
 
     /// Ends abort mode; `saved` is what the trap reported.
@@ -107,29 +99,13 @@ impl Script {
         text
     }
 
-    /// Makes the shell tell its state. No word of it forks.
+    /// Makes the shell tell its state. No word of it forks, and none can end a shell with `set -e`.
     pub(crate) fn snapshot(&self) -> String {
-        let (ctl, nonce) = (&self.ctl, &self.nonce);
+        let nonce = &self.nonce;
         format!(
             "{{ \\builtin echo \"S {nonce}\";\\builtin umask -p;\\builtin declare -px;\\builtin declare -f;\
-             \\builtin alias -p;\\builtin shopt -p;\\builtin set +o;\\builtin echo \"E {nonce}\";}} 2>/dev/null >{ctl}\n"
+             \\builtin alias -p;\\builtin shopt -p;\\builtin set +o;\\builtin echo \"E {nonce}\";}}||__agentd_s=\n"
         )
-    }
-}
-
-/// Where a command's text is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Source<'a> {
-    /// Short enough to be fed as it is.
-    Text(&'a [u8]),
-    /// In a file that bash can open.
-    File(&'a str),
-}
-
-impl Source<'_> {
-    /// Whether a command is short enough for [`Source::Text`].
-    pub(crate) fn fits(command: &[u8]) -> bool {
-        command.len() <= QUOTED_MAX
     }
 }
 

@@ -12,7 +12,7 @@ use proto::response::{
 
 use super::connection::Connection;
 use super::{convert, subscription};
-use crate::session::registry::check_name;
+use crate::session::select::check_name;
 use crate::session::{SessionHandle, Subscription, storage_error};
 use crate::shell::Accounting;
 use crate::store::entry::Prompt;

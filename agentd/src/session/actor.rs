@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 use proto::approval::{Decider, Verdict};
 use proto::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp};
-use proto::request::ClientInfo;
-use proto::response::{Accepted, Answered, ErrorCode, SessionInfo, SessionState, WireError};
+use proto::response::{Accepted, Answered, ErrorCode, SessionInfo, WireError};
 use proto::secret::EnvVars;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::command::{Command, Subscription, state_of};
 use super::deeds::Deeds;
-use super::fanout::{Fanout, Outgoing, SubscriberId};
-use super::machine::{Effect, Input, Machine, Phase, Step};
+use super::fanout::Fanout;
+use super::machine::{Effect, Input, Machine, Step};
 use super::news::News;
 use super::open::OpenPieces;
 use super::spec::Spec;
@@ -29,45 +29,11 @@ use super::{Context, storage_error};
 use crate::store::entry::{Entry, Prompt};
 use crate::store::{LogRow, NewRow, SessionRow, StoreError};
 
-/// Commands that may wait for one session: clients send a few each; more means the session is stuck on the disk.
-pub(super) const INBOX_MAX: usize = 64;
-
 /// News that may wait: progress is coalesced by its senders when this fills.
 const NEWS_MAX: usize = 256;
 
 /// Rows read at once when a log is replayed.
 const REPLAY_PAGE: u32 = 1_000;
-
-type Reply<T> = oneshot::Sender<Result<T, WireError>>;
-
-/// What a client wants of a session.
-#[derive(Debug)]
-pub(super) enum Command {
-    Prompt { prompt: Prompt, reply: Reply<Accepted> },
-    Withdraw { prompt: PromptId, by: String, reply: Reply<()> },
-    Interrupt { by: String, reply: Reply<()> },
-    Answer { approval: ApprovalId, digest: Option<String>, verdict: Verdict, by: Decider, reply: Reply<Answered> },
-    KnowsApproval { approval: ApprovalId, reply: Reply<bool> },
-    Attach { client: ClientInfo, reply: Reply<Subscription> },
-    Detach { id: SubscriberId },
-    Info { reply: Reply<SessionInfo> },
-    Rename { name: String, by: String, reply: Reply<()> },
-    Archive { by: String, reply: Reply<()> },
-    EndShell { reply: Reply<()> },
-}
-
-/// A client's place in a session's fan-out.
-#[derive(Debug)]
-pub struct Subscription {
-    /// Names it.
-    pub id: SubscriberId,
-    /// The session as it is.
-    pub info: SessionInfo,
-    /// The last row that is not in the queue: those up to it are read from the store.
-    pub head: Seq,
-    /// Rows and pieces from then on. Closes when the client is cut off.
-    pub queue: mpsc::Receiver<Outgoing>,
-}
 
 /// One session.
 pub(super) struct Actor {
@@ -426,22 +392,6 @@ impl Actor {
             archived: self.row.archived,
             shim_pid: self.deeds.shim_pid(),
         }
-    }
-}
-
-/// What a machine is doing, in the wire's words.
-fn state_of(machine: &Machine) -> SessionState {
-    match machine.phase() {
-        Phase::Idle => SessionState::Idle,
-        Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _)
-            if turn.stopping =>
-        {
-            SessionState::Stopping
-        }
-        Phase::Ready(_) | Phase::Requesting(..) => SessionState::Thinking,
-        Phase::Backoff(..) => SessionState::Waiting,
-        Phase::Calling(..) if machine.asking().is_some() => SessionState::Asking,
-        Phase::Calling(..) => SessionState::Running,
     }
 }
 

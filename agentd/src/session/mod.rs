@@ -6,6 +6,7 @@
 
 mod actor;
 mod call_task;
+mod command;
 mod deeds;
 pub mod fanout;
 pub mod machine;
@@ -15,6 +16,7 @@ mod prompt;
 pub mod registry;
 mod request_task;
 mod ruling;
+pub mod select;
 mod shell_task;
 pub mod spec;
 
@@ -29,8 +31,8 @@ use proto::request::ClientInfo;
 use proto::response::{Accepted, Answered, ErrorCode, SessionInfo, WireError};
 use tokio::sync::{mpsc, oneshot};
 
-use actor::Command;
-pub use actor::Subscription;
+use command::Command;
+pub use command::Subscription;
 use fanout::SubscriberId;
 use spec::{Source, Spec};
 

@@ -4,7 +4,6 @@
 //! something under way get theirs when the daemon starts.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use proto::ids::{ApprovalId, Seq, SessionId, Timestamp};
@@ -15,18 +14,14 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::actor::{Actor, INBOX_MAX};
+use super::actor::Actor;
+use super::command::INBOX_MAX;
+use super::select::{check_name, check_workspace, id_fits, not_found, scenario_text};
 use super::spec::{Api, Source, Spec};
 use super::{Context, SessionHandle, profile, prompt, storage_error};
-use crate::model::{scripted, tool_definitions};
+use crate::model::tool_definitions;
 use crate::store::entry::{Created, Entry};
 use crate::store::{NewRow, NewSession, SessionRow};
-
-/// Longest session name, in characters: one column of a list.
-const NAME_CHARS_MAX: usize = 64;
-
-/// Largest scenario file, in bytes: it is stored with the session.
-const SCENARIO_BYTES_MAX: u64 = 1024 * 1024;
 
 /// All sessions.
 #[derive(Debug)]
@@ -320,99 +315,6 @@ fn resting(row: &SessionRow) -> SessionInfo {
     }
 }
 
-/// Whether what a person typed means this id: the whole of it, or at least its last four digits.
-fn id_fits(id: &str, selector: &str) -> bool {
-    const DIGITS_MIN: usize = 4;
-    let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
-    let typed = selector.to_ascii_lowercase();
-    let typed: String = typed.chars().filter(|c| *c != '-').collect();
-    typed.len() >= DIGITS_MIN && typed.chars().all(|c| c.is_ascii_hexdigit()) && digits.ends_with(&typed)
-}
-
-fn check_workspace(cwd: &str) -> Result<(), WireError> {
-    if !Path::new(cwd).is_absolute() {
-        return Err(bad(format!("the workspace `{cwd}` is not an absolute path"), "give the path from / on"));
-    }
-    match std::fs::metadata(cwd) {
-        Ok(meta) if meta.is_dir() => Ok(()),
-        Ok(_) => Err(bad(format!("the workspace {cwd} is not a directory"), "start agentctl in a directory")),
-        Err(error) => Err(bad(
-            format!("the workspace {cwd} cannot be used: {error}"),
-            "start agentctl in a directory that exists",
-        )),
-    }
-}
-
-/// A name a person can type and that is never taken for an id.
-pub(crate) fn check_name(name: &str) -> Result<(), WireError> {
-    let fine = !name.is_empty()
-        && name.chars().count() <= NAME_CHARS_MAX
-        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'))
-        && !name.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    if fine {
-        return Ok(());
-    }
-    Err(bad(
-        format!("`{name}` cannot be a session's name"),
-        "use letters, digits, `-`, `_` and `.`, at most 64, and not hex digits alone",
-    ))
-}
-
-fn scenario_text(name: &str) -> Result<String, WireError> {
-    if let Some(text) = scripted::builtin(name) {
-        return Ok(text.to_owned());
-    }
-    let path = Path::new(name);
-    if !path.is_absolute() {
-        return Err(not_found(
-            &format!("no scenario `{name}` is built in"),
-            "give `demo` or the path of a scenario file",
-        ));
-    }
-    let cannot = |reason: String| bad(format!("the scenario {name} cannot be read: {reason}"), "check the path");
-    let meta = std::fs::metadata(path).map_err(|error| cannot(error.to_string()))?;
-    if meta.len() > SCENARIO_BYTES_MAX {
-        return Err(cannot(format!("it is over {SCENARIO_BYTES_MAX} bytes")));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
-    scripted::Player::parse(&text).map_err(|error| cannot(error.to_string()))?;
-    Ok(text)
-}
-
-fn bad(message: String, hint: &str) -> WireError {
-    WireError { code: ErrorCode::BadRequest, message, hint: hint.into() }
-}
-
-fn not_found(message: &str, hint: &str) -> WireError {
-    WireError { code: ErrorCode::NotFound, message: message.into(), hint: hint.into() }
-}
-
 fn internal(message: &str) -> WireError {
     WireError { code: ErrorCode::Internal, message: message.into(), hint: String::new() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_digits_of_an_id_select_it() {
-        let id = "0193a5b2-7c3d-7e4f-8a9b-0c1d2e3f4a5b";
-        for typed in ["4a5b", "2e3f4a5b", "0C1D2E3F4A5B", id] {
-            assert!(id_fits(id, typed), "{typed}");
-        }
-        for typed in ["a5b", "ffff", "demo", ""] {
-            assert!(!id_fits(id, typed), "{typed}");
-        }
-    }
-
-    #[test]
-    fn a_name_is_never_taken_for_an_id() {
-        for name in ["demo", "fix-parser", "größe.2"] {
-            assert!(check_name(name).is_ok(), "{name}");
-        }
-        for name in ["", "beef", "a b", "x/y", &"x".repeat(65)] {
-            assert!(check_name(name).is_err(), "{name}");
-        }
-    }
 }

@@ -52,7 +52,7 @@ async fn find_or_launch(order: Order, context: &Context) -> News {
 
 async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: ShellLimits) -> News {
     // What a dead shim left running must not run beside its successor.
-    recover::sweep(order.session);
+    recover::sweep(order.session, &context.paths.shims());
     // Without the client's environment (another daemon was given it) the daemon's own is the best guess.
     let env = order.env.unwrap_or_else(|| EnvVars(std::env::vars().collect()));
     let spec = LaunchSpec {
@@ -74,11 +74,12 @@ async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: She
     }
 }
 
-/// Ends a shell that this daemon has not connected to.
+/// Ends a shell that this daemon has not connected to, or clears away what a dead one left.
 pub(super) async fn end_leftover(session: SessionId, context: &Context) {
-    let state_dir = context.paths.sessions();
-    if let Ok(Some(shell)) = Shell::find(session, &context.paths.shims(), &state_dir, limits(context)).await {
-        shell.shutdown().await;
+    let (shims, state_dir) = (context.paths.shims(), context.paths.sessions());
+    match Shell::find(session, &shims, &state_dir, limits(context)).await {
+        Ok(Some(shell)) => shell.shutdown().await,
+        Ok(None) | Err(_) => recover::sweep(session, &shims),
     }
 }
 

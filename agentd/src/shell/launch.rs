@@ -28,7 +28,7 @@ pub(super) struct Address {
 }
 
 /// Where a session's shim listens.
-fn socket_of(session: SessionId, runtime_dir: &Path) -> PathBuf {
+pub(super) fn socket_of(session: SessionId, runtime_dir: &Path) -> PathBuf {
     let name = session.0.simple().to_string();
     // The last digits of a version 7 id are its random part.
     runtime_dir.join(&name[name.len() - NAME_DIGITS..]).join("s")

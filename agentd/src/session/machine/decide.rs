@@ -26,20 +26,20 @@ impl Machine {
 }
 
 /// One step under way.
-struct Run<'a> {
-    machine: &'a mut Machine,
-    now: Timestamp,
+pub(super) struct Run<'a> {
+    pub(super) machine: &'a mut Machine,
+    pub(super) now: Timestamp,
     ids: &'a mut dyn FnMut() -> Uuid,
     step: Step,
 }
 
 impl Run<'_> {
-    fn record(&mut self, entry: Entry) {
+    pub(super) fn record(&mut self, entry: Entry) {
         self.machine.apply(&entry);
         self.step.entries.push(entry);
     }
 
-    fn effect(&mut self, effect: Effect) {
+    pub(super) fn effect(&mut self, effect: Effect) {
         self.step.effects.push(effect);
     }
 
@@ -86,7 +86,7 @@ impl Run<'_> {
     }
 
     /// Starts the turn of the oldest queued prompt when nothing else runs.
-    fn next_turn(&mut self) {
+    pub(super) fn next_turn(&mut self) {
         if !matches!(self.machine.phase, Phase::Idle) {
             return;
         }
@@ -97,7 +97,7 @@ impl Run<'_> {
     }
 
     /// Sends the turn's next request.
-    fn send(&mut self) {
+    pub(super) fn send(&mut self) {
         let Phase::Ready(turn) = &self.machine.phase else { return };
         let (id, requests) = (turn.id, turn.requests);
         if turn.stopping {
@@ -118,13 +118,13 @@ impl Run<'_> {
         self.send_try(id, Try { request, attempt: 1 });
     }
 
-    fn send_try(&mut self, turn: TurnId, this: Try) {
+    pub(super) fn send_try(&mut self, turn: TurnId, this: Try) {
         self.record(Entry::RequestSent { turn, request: this.request, attempt: this.attempt });
         self.effect(Effect::SendRequest { request: this.request, attempt: this.attempt });
     }
 
     /// Ends the turn; calls without a result get one first.
-    fn end_turn(&mut self, turn: TurnId, outcome: TurnOutcome) {
+    pub(super) fn end_turn(&mut self, turn: TurnId, outcome: TurnOutcome) {
         let why = match &outcome {
             TurnOutcome::Interrupted {} => "Not run: the user interrupted the turn.",
             TurnOutcome::Done {} | TurnOutcome::Refused { .. } | TurnOutcome::Failed { .. } => {
@@ -175,7 +175,7 @@ impl Run<'_> {
     }
 
     /// Brings the first unfinished call a step further, or sends the results when all are done.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         while let Phase::Calling(turn, calling) = &self.machine.phase {
             let (turn, stopping) = (turn.id, turn.stopping);
             let Some(call) = calling.calls.iter().find(|call| !matches!(call.state, CallState::Done(_))) else { break };
@@ -280,7 +280,7 @@ impl Run<'_> {
         self.effect(Effect::RunCall { call: id, shim, expect, again: false });
     }
 
-    fn answered(&mut self, approval: ApprovalId, verdict: Verdict, by: Decider) {
+    pub(super) fn answered(&mut self, approval: ApprovalId, verdict: Verdict, by: Decider) {
         let Some(asked) = self.machine.asked().filter(|asked| asked.approval.id == approval) else { return };
         let (call, expect) = (asked.approval.call, asked.expect.clone());
         self.record(Entry::ApprovalClosed { approval, call, verdict: verdict.clone(), by: by.clone() });
@@ -302,86 +302,6 @@ impl Run<'_> {
         self.finish(id, result, duration_ms);
         self.effect(Effect::ForgetCall { call: id });
         self.advance();
-    }
-
-    fn interrupt(&mut self, by: String) {
-        let Some(turn) = self.machine.turn().map(|turn| turn.id) else { return };
-        match &self.machine.phase {
-            Phase::Idle => {}
-            Phase::Requesting(_, this) => {
-                let request = this.request;
-                self.record(Entry::InterruptRequested { turn, by });
-                self.effect(Effect::CancelRequest { request });
-                self.end_turn(turn, TurnOutcome::Interrupted {});
-            }
-            Phase::Ready(_) | Phase::Backoff(..) => {
-                self.record(Entry::InterruptRequested { turn, by });
-                self.end_turn(turn, TurnOutcome::Interrupted {});
-            }
-            Phase::Calling(_, calling) => {
-                let running = calling.calls.iter().find(|call| matches!(call.state, CallState::Running { .. }));
-                let running = running.map(|call| call.id);
-                let asked = self.machine.asking().map(|asked| (asked.id, asked.call));
-                self.record(Entry::InterruptRequested { turn, by });
-                if let Some((approval, call)) = asked {
-                    let verdict = Verdict::Deny { reason: None };
-                    self.record(Entry::ApprovalClosed { approval, call, verdict, by: Decider::Interrupt {} });
-                }
-                match running {
-                    Some(call) => self.effect(Effect::CancelCall { call }),
-                    None => self.end_turn(turn, TurnOutcome::Interrupted {}),
-                }
-            }
-        }
-    }
-
-    fn timer(&mut self) {
-        let due = self.machine.deadline().is_some_and(|deadline| deadline <= self.now);
-        if !due {
-            return;
-        }
-        match &self.machine.phase {
-            Phase::Backoff(turn, failed, _) => {
-                let (turn, this) = (turn.id, Try { request: failed.request, attempt: failed.attempt + 1 });
-                self.send_try(turn, this);
-            }
-            Phase::Calling(..) => {
-                if let Some(id) = self.machine.asking().map(|asked| asked.id) {
-                    self.answered(id, Verdict::Deny { reason: None }, Decider::Expiry {});
-                }
-            }
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) => {}
-        }
-    }
-
-    /// After a start of the daemon: nothing is assumed to have happened that the log does not say.
-    fn resume(&mut self) {
-        match &self.machine.phase {
-            Phase::Idle => self.next_turn(),
-            Phase::Ready(_) => self.send(),
-            Phase::Requesting(turn, this) => {
-                let (turn, this) = (turn.id, *this);
-                self.send_try(turn, this);
-            }
-            // Timers and questions live in the state.
-            Phase::Backoff(..) => {}
-            Phase::Calling(turn, calling) => {
-                let stopping = turn.stopping;
-                let running = calling.calls.iter().find_map(|call| match &call.state {
-                    CallState::Running { shim, expect } => Some((call.id, *shim, expect.clone())),
-                    CallState::Waiting | CallState::Assessing | CallState::Asking(_) | CallState::Done(_) => None,
-                });
-                match running {
-                    Some((call, shim, expect)) => {
-                        self.effect(Effect::RunCall { call, shim, expect, again: true });
-                        if stopping {
-                            self.effect(Effect::CancelCall { call });
-                        }
-                    }
-                    None => self.advance(),
-                }
-            }
-        }
     }
 
     fn finish(&mut self, call: CallId, result: ToolResult, duration_ms: u64) {

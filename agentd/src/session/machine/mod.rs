@@ -26,6 +26,7 @@ mod reply;
 mod state;
 #[cfg(test)]
 mod tests;
+mod turning;
 
 pub use effect::{Effect, Step};
 pub use input::{Assessment, Input, Ruling, Runnable};
