@@ -158,7 +158,8 @@ impl Drop for Daemon {
             return;
         }
         // As a user would end it with everything it started; the daemon may close the connection before it answers.
-        if let Ok(mut client) = Client::connect(&self.socket) {
+        // A test that used up all connections gives them back a moment before.
+        if let Some(mut client) = wait::within(STOP_PATIENCE, || Client::connect(&self.socket).ok()) {
             let _ = client.try_call(Request::Shutdown(Shutdown { stop_shells: true }));
         }
         if wait::within(STOP_PATIENCE, || self.child.try_wait().ok().flatten()).is_none() {

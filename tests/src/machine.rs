@@ -10,11 +10,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use proto::request::{Endpoint, Request, Shutdown};
 use proto::secret::{EnvVars, Secret};
 use tempfile::TempDir;
@@ -190,7 +193,18 @@ impl Machine {
             process.argv.first().is_some_and(|program| program.ends_with("agentd"))
                 && process.argv.get(1).is_none_or(|argument| argument != "shim")
         };
-        self.processes().into_iter().filter(is_daemon).collect()
+        let mut daemons: Vec<Process> = self.processes().into_iter().filter(is_daemon).collect();
+        // A daemon hides its environment and files from everybody but root: then the one that serves is what is seen.
+        let serving = self.serving().filter(|serving| daemons.iter().all(|process| process.pid != serving.pid));
+        daemons.extend(serving);
+        daemons
+    }
+
+    /// The process behind the socket.
+    fn serving(&self) -> Option<Process> {
+        let stream = UnixStream::connect(self.socket()).ok()?;
+        let peer = getsockopt(&stream, PeerCredentials).ok()?;
+        processes::alive(peer.pid()).then(|| Process { pid: peer.pid(), argv: vec!["agentd".into()] })
     }
 
     /// The end of each log of this machine.
@@ -219,11 +233,15 @@ impl Machine {
             // Shells outlive a killed daemon on purpose; only a daemon can end them.
             Daemon::try_start(self).ok()
         };
+        let serving = self.serving();
         if let Ok(mut client) = Client::connect(&self.socket()) {
             // The daemon may close the connection before it answers.
             let _ = client.try_call(Request::Shutdown(Shutdown { stop_shells: true }));
         }
         drop(daemon);
+        if let Some(serving) = serving {
+            wait::within(END_PATIENCE, || (!processes::alive(serving.pid)).then_some(()));
+        }
     }
 
     fn survivors(&self) -> Vec<Process> {

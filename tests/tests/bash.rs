@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use harness::corpus::bash::Case;
 use harness::corpus::play::Stage;
-use harness::corpus::{load, play_all};
+use harness::corpus::{load, play_all, selected};
 
 /// A deadline as a key of the map of stages.
 fn key(case: &Case) -> String {
@@ -13,7 +13,7 @@ fn key(case: &Case) -> String {
 
 #[test]
 fn every_case_of_the_bash_corpus_holds() {
-    let cases: Vec<Case> = load("bash.jsonl");
+    let cases: Vec<Case> = selected(load("bash.jsonl"), |case: &Case| &case.id);
     let deadlines: BTreeSet<String> = cases.iter().map(key).collect();
     // The deadline is the daemon's configuration, so cases with one deadline share a daemon.
     let stages: BTreeMap<String, Stage> = deadlines

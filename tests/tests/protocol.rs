@@ -142,10 +142,11 @@ fn a_prompt_sent_twice_is_one_prompt() {
 fn a_slow_reader_is_told_where_to_resume_and_holds_nobody_up() {
     let mut scene = Scene::new();
     let mut slow = scene.another("slow", "");
+    scene.client.patience(4 * PATIENCE);
     // Much more than any buffer between daemon and client holds, as live output.
     scene.server.script(Reply::bash("head -c 60000000 /dev/zero | tr '\\0' x | fold -w 99"));
     // And more rows than its queue: live pieces are dropped for it, rows never.
-    for _ in 0..60 {
+    for _ in 0..40 {
         scene.server.script(Reply::blocks((0..10).map(|number| Block::bash(&format!("echo {number}"))).collect()));
     }
     scene.server.script(Reply::text("much was written"));

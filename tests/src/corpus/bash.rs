@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -23,8 +24,11 @@ const ONLY: &str = "only";
 /// How long the processes of a case may take to go when its session ends.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Counts plays, so that each has a directory and a prompt of its own.
+static RUNS: AtomicUsize = AtomicUsize::new(0);
+
 /// One case.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// Its name.
@@ -48,7 +52,7 @@ pub struct Case {
     _note: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
     command: Option<String>,
@@ -123,7 +127,9 @@ impl Case {
 
     fn play_session(&self, stage: &Stage, name: &str) -> Vec<String> {
         let script = self.script(name);
-        let cwd = stage.machine.work().join(format!("{}-{name}", self.id));
+        // A case may be played several times.
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let cwd = stage.machine.work().join(format!("{}-{name}-{run}", self.id));
         fs::create_dir(&cwd).expect("a new directory");
         let wrong = Arc::new(Mutex::new(Vec::new()));
         let found = Arc::clone(&wrong);
@@ -140,7 +146,7 @@ impl Case {
             // The only wait for its own sake: the corpus asks for the time to pass.
             thread::sleep(pauses[step]);
         };
-        stage.play(&format!("{} {name}", self.id), &cwd, script.calls, Box::new(between));
+        stage.play(&format!("{} {name} {run}", self.id), &cwd, script.calls, Box::new(between));
         remove(&cwd);
         let found = wrong.lock().expect("the turn is over");
         found.clone()

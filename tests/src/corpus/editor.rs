@@ -26,7 +26,7 @@ const TOOL: &str = "str_replace_based_edit_tool";
 const RACING_CALLS: usize = 40;
 
 /// One case.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// Its name.
@@ -52,7 +52,7 @@ pub struct Case {
     _note: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Setup {
     /// The root is a file system of this size.

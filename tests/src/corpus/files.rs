@@ -199,7 +199,8 @@ fn read_below(directory: &Path, snapshot: &mut Snapshot) {
         } else if kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device() {
             Entry::Special
         } else {
-            Entry::File(fs::read(&path).expect("a readable file"), mode)
+            // What its owner may not read (mode 000) has no content here either.
+            Entry::File(fs::read(&path).unwrap_or_default(), mode)
         };
         snapshot.insert(path, found);
     }

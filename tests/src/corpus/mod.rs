@@ -51,6 +51,20 @@ pub fn load<T: DeserializeOwned>(name: &str) -> Vec<T> {
     text.lines().enumerate().map(parse).collect()
 }
 
+/// The cases whose name fits `AGENTD_TEST_CASES` (a regular expression), each `AGENTD_TEST_REPEAT` times: for looking
+/// closer at one. Without the variables all, once.
+///
+/// # Panics
+/// When the expression or the number is none.
+#[must_use]
+pub fn selected<T: Clone>(cases: Vec<T>, id: impl Fn(&T) -> &str) -> Vec<T> {
+    let wanted = std::env::var("AGENTD_TEST_CASES").map(|text| regex::Regex::new(&text).expect("a regular expression"));
+    let times = std::env::var("AGENTD_TEST_REPEAT").map_or(1, |text| text.parse().expect("a number"));
+    let fits = |case: &T| wanted.as_ref().map_or(true, |wanted| wanted.is_match(id(case)));
+    let cases: Vec<T> = cases.into_iter().filter(fits).collect();
+    std::iter::repeat_n(cases, times).flatten().collect()
+}
+
 /// Why a case cannot be played here, from its `requires`.
 #[must_use]
 pub fn missing(requires: &[String]) -> Option<String> {
