@@ -15,6 +15,7 @@ mod open;
 mod prompt;
 pub mod registry;
 mod request_task;
+mod rules;
 mod ruling;
 pub mod select;
 mod serving;

@@ -222,7 +222,8 @@ impl<'r> Scan<'r> {
 fn runs_its_input(node: &Node) -> bool {
     let Node::Simple(simple) = node else { return false };
     let words: Vec<Value> = simple.words.iter().map(|word| value(word, &Variables::default())).collect();
-    innermost(&words, 0).is_some_and(|name| listed(SHELLS, name) || matches!(name, "xargs" | "parallel" | "source" | "."))
+    innermost(&words, 0)
+        .is_some_and(|name| listed(SHELLS, name) || matches!(name, "xargs" | "parallel" | "source" | "."))
 }
 
 /// The program behind any number of wrappers.
