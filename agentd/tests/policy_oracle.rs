@@ -186,9 +186,58 @@ const DAMAGE: [&str; 40] = [
 
 /// Pieces of nested quoting, where shells and parsers of shells disagree most.
 const QUOTING: [&str; 52] = [
-    "\"", "\"", "'", "$'", "`", "\\", "\\\"", "\\`", "\\$", "\\\\", "${x:-", "${x#", "${x/a/", "${x:+", "${HOME:+", "${HOME#", "}", "}", "$(", "$(", ")", ")", "(echo ",
-    "touch pwned", "touch pwned", "; touch pwned;", "\\x24(touch pwned)", "\\x60", "\\n", "\n", "\\\n", " ", " ", "a", "b", "$x", "$HOME", "#", "# ", "{", "<<E\n", "E\n",
-    "\nE\n", "<<'E'\n", "echo ", "cat ", "|", "&&", "~", "*", "[", "!",
+    "\"",
+    "\"",
+    "'",
+    "$'",
+    "`",
+    "\\",
+    "\\\"",
+    "\\`",
+    "\\$",
+    "\\\\",
+    "${x:-",
+    "${x#",
+    "${x/a/",
+    "${x:+",
+    "${HOME:+",
+    "${HOME#",
+    "}",
+    "}",
+    "$(",
+    "$(",
+    ")",
+    ")",
+    "(echo ",
+    "touch pwned",
+    "touch pwned",
+    "; touch pwned;",
+    "\\x24(touch pwned)",
+    "\\x60",
+    "\\n",
+    "\n",
+    "\\\n",
+    " ",
+    " ",
+    "a",
+    "b",
+    "$x",
+    "$HOME",
+    "#",
+    "# ",
+    "{",
+    "<<E\n",
+    "E\n",
+    "\nE\n",
+    "<<'E'\n",
+    "echo ",
+    "cat ",
+    "|",
+    "&&",
+    "~",
+    "*",
+    "[",
+    "!",
 ];
 
 /// A small generator (xorshift): the test needs repeatable variety, not quality.
@@ -262,7 +311,8 @@ fn damaged(random: &mut Random, text: &str) -> String {
 fn soup(random: &mut Random, allowed: impl Fn(&str) -> bool) -> Option<String> {
     const TRIES: usize = 400;
     for _ in 0..TRIES {
-        let start = ["echo ", "echo \"", "cat <<E\n", "echo `", "x=", "echo ${HOME:+", "echo \"${HOME:+"][random.below(7)];
+        let start =
+            ["echo ", "echo \"", "cat <<E\n", "echo `", "x=", "echo ${HOME:+", "echo \"${HOME:+"][random.below(7)];
         let mut text = start.to_owned();
         for _ in 0..2 + random.below(10) {
             text.push_str(random.pick(&QUOTING));

@@ -132,9 +132,8 @@ fn shell(arguments: &[Value]) -> Vec<Launch<'_>> {
 
 /// git subcommands that run a command of the command line.
 fn git(arguments: &[Value]) -> Vec<Launch<'_>> {
-    let launcher = |a: &Value| {
-        a.known().is_some_and(|a| listed("bisect rebase submodule filter-branch difftool mergetool", a))
-    };
+    let launcher =
+        |a: &Value| a.known().is_some_and(|a| listed("bisect rebase submodule filter-branch difftool mergetool", a));
     if !arguments.iter().any(launcher) {
         return Vec::new();
     }

@@ -17,6 +17,10 @@ const MAX_TEXT_DEPTH: usize = 8;
 /// Most bytes of texts inside texts that are parsed for one decision: nesting could double them with every level.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 
+/// Most words of launched commands that are looked at for one decision: `find -exec find -exec …` has every ending of
+/// itself as a command.
+const MAX_LAUNCHED_WORDS: usize = 100_000;
+
 /// A search for deny and ask rules.
 #[derive(Debug)]
 pub(in crate::policy) struct Scan<'r> {
@@ -28,6 +32,7 @@ pub(in crate::policy) struct Scan<'r> {
     pub(in crate::policy) perhaps: Option<&'r Rule>,
     depth: usize,
     bytes_left: usize,
+    words_left: usize,
     /// Not everything was followed: the text as a whole must be scanned word by word.
     incomplete: bool,
 }
@@ -35,7 +40,16 @@ pub(in crate::policy) struct Scan<'r> {
 impl<'r> Scan<'r> {
     pub(in crate::policy) fn new(rules: impl IntoIterator<Item = &'r Rule>) -> Self {
         let rules = rules.into_iter().filter(|rule| rule.verdict != Verdict::Allow && rule.is_command()).collect();
-        Self { rules, deny: None, ask: None, perhaps: None, depth: 0, bytes_left: MAX_TEXT_BYTES, incomplete: false }
+        Self {
+            rules,
+            deny: None,
+            ask: None,
+            perhaps: None,
+            depth: 0,
+            bytes_left: MAX_TEXT_BYTES,
+            words_left: MAX_LAUNCHED_WORDS,
+            incomplete: false,
+        }
     }
 
     /// The search over a whole text.
@@ -144,7 +158,11 @@ impl<'r> Scan<'r> {
         self.depth += 1;
         for launch in launches(name, &words[1..]) {
             match launch {
-                Launch::Words(inner) => self.command(inner),
+                Launch::Words(inner) if inner.len() > self.words_left => self.incomplete = true,
+                Launch::Words(inner) => {
+                    self.words_left -= inner.len();
+                    self.command(inner);
+                }
                 Launch::Text(text) => self.text(&text),
             }
         }
@@ -222,7 +240,8 @@ impl<'r> Scan<'r> {
 fn runs_its_input(node: &Node) -> bool {
     let Node::Simple(simple) = node else { return false };
     let words: Vec<Value> = simple.words.iter().map(|word| value(word, &Variables::default())).collect();
-    innermost(&words, 0).is_some_and(|name| listed(SHELLS, name) || matches!(name, "xargs" | "parallel" | "source" | "."))
+    innermost(&words, 0)
+        .is_some_and(|name| listed(SHELLS, name) || matches!(name, "xargs" | "parallel" | "source" | "."))
 }
 
 /// The program behind any number of wrappers.

@@ -74,6 +74,10 @@ fn executed<'a>(arguments: &'a [Value], around: &Surroundings<'_>) -> Result<&'a
             Value::Known(_) | Value::One(_) | Value::Many(_) => word.clone(),
         })
         .collect();
-    command_only_reads(name, &words, &Surroundings { external: true, moved: true, depth: around.depth + 1, ..*around })?;
+    command_only_reads(
+        name,
+        &words,
+        &Surroundings { external: true, moved: true, depth: around.depth + 1, ..*around },
+    )?;
     Ok(rest)
 }

@@ -8,9 +8,10 @@ pub(super) fn read_only(name: &str, arguments: &[Value], around: &Surroundings<'
     Some(match name {
         "xargs" => xargs(arguments, around),
         _ => match unwrap(name, arguments)? {
-            Unwrapped::Command(inner) => {
-                inner_only_reads(inner, &Surroundings { external: external(name, around), depth: around.depth + 1, ..*around })
-            }
+            Unwrapped::Command(inner) => inner_only_reads(
+                inner,
+                &Surroundings { external: external(name, around), depth: around.depth + 1, ..*around },
+            ),
             Unwrapped::Nothing => Ok(()),
             Unwrapped::Unclear => Err(format!("these arguments of {name} are not understood")),
         },
