@@ -20,6 +20,9 @@ use crate::policy::{Context, Verdict};
 /// Most directories a script can be in at once before its place counts as unknown.
 const MAX_PLACES: usize = 16;
 
+/// A variable's value may hold an index, and an index may hold a substitution.
+const EVALUATES: &str = "arithmetic with variables can run commands";
+
 /// What the walk found.
 #[derive(Debug, Default)]
 pub(in crate::policy) struct Findings<'r> {
@@ -126,12 +129,15 @@ impl<'a> Walk<'a> {
                 self.doubt("`select` waits for an answer");
                 self.repeat(compound);
             }
-            Kind::ForArithmetic => {
-                self.doubt("arithmetic with variables can run commands");
+            Kind::ForArithmetic { .. } => {
+                self.doubt(EVALUATES);
                 self.repeat(compound);
             }
-            Kind::Arithmetic { names: true } => self.doubt("arithmetic with variables can run commands"),
-            Kind::Arithmetic { names: false } => {}
+            Kind::Arithmetic { names } => {
+                if !names.is_empty() {
+                    self.doubt(EVALUATES);
+                }
+            }
             Kind::Function { name } => {
                 self.doubt(format!("it defines a function, {name}, which later commands would run"));
                 self.bodies(compound);
@@ -189,7 +195,12 @@ impl<'a> Walk<'a> {
             match part {
                 Part::Command { body, .. } | Part::Process { body } => self.aside(body),
                 Part::Parameter { name, operation, .. } => self.parameter(name, operation),
-                Part::Text { .. } | Part::Number | Part::Home => {}
+                Part::Arithmetic { names } => {
+                    if !names.iter().all(|name| self.variables.numeric(name)) {
+                        self.doubt(EVALUATES);
+                    }
+                }
+                Part::Text { .. } | Part::Home => {}
             }
         }
     }

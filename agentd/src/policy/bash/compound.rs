@@ -59,11 +59,11 @@ impl Parser<'_> {
     pub(super) fn for_command(&mut self, select: bool) -> Parsed<Node> {
         self.skip_blanks()?;
         if !select && self.looking_at("((") {
-            self.arithmetic_text()?;
+            let names = self.arithmetic_text()?;
             self.skip_blanks()?;
             self.eat(";");
             let body = self.do_group()?;
-            return self.compound(Kind::ForArithmetic, Vec::new(), vec![body]);
+            return self.compound(Kind::ForArithmetic { names }, Vec::new(), vec![body]);
         }
         let name = self.bare_word().to_owned();
         if !is_name(&name) {

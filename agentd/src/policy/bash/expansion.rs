@@ -13,10 +13,7 @@ impl Parser<'_> {
         let plain = |name: String| Part::Parameter { name, operation: Operation::Plain, quoted };
         match self.peek() {
             Some(b'(') if self.peek_at(1) == Some(b'(') => {
-                if self.arithmetic_text()? {
-                    return fail("arithmetic with variables can run commands");
-                }
-                parts.push(Part::Number);
+                parts.push(Part::Arithmetic { names: self.arithmetic_text()? });
             }
             Some(b'(') => {
                 self.at += 1;
@@ -60,12 +57,27 @@ impl Parser<'_> {
         if name.is_empty() || !named {
             return fail("an expansion is indirect or not known");
         }
+        if self.peek() == Some(b'[') {
+            name.push_str(&self.plain_index()?);
+        }
         let operation = if length { Operation::Length } else { self.operation(quoted)? };
         if self.peek() != Some(b'}') {
             return fail("an expansion has a form that is not analysed");
         }
         self.at += 1;
         Ok(Part::Parameter { name, operation, quoted })
+    }
+
+    /// `[@]`, `[*]` or `[number]`; any other index is evaluated.
+    fn plain_index(&mut self) -> Parsed<String> {
+        let index = self.run(|c| c == b']' || c == b'}');
+        let inner = index.strip_prefix('[').unwrap_or("");
+        let number = !inner.is_empty() && inner.bytes().all(|c| c.is_ascii_digit());
+        if self.peek() != Some(b']') || !(number || inner == "@" || inner == "*") {
+            return fail("the index of an array is evaluated");
+        }
+        self.at += 1;
+        Ok(format!("{index}]"))
     }
 
     pub(super) fn operation(&mut self, quoted: bool) -> Parsed<Operation> {
@@ -152,17 +164,28 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(( … ))`, up to and with the end; true when it has names in it. Anything that quotes or substitutes is an error.
-    pub(super) fn arithmetic_text(&mut self) -> Parsed<bool> {
+    /// `(( … ))`, up to and with the end; the names in it. Anything that quotes or substitutes is an error.
+    pub(super) fn arithmetic_text(&mut self) -> Parsed<Vec<String>> {
         self.at += 2;
         let mut open = 1;
-        let mut names = false;
+        let mut names = Vec::new();
         while let Some(c) = self.peek() {
             match c {
                 b'(' => open += 1,
                 b')' => open -= 1,
+                b';' | b'#' => {}
+                // What is assigned is not known any more; a name that no variable has says so.
+                b'=' => names.push("1".to_owned()),
+                b'+' | b'-' if self.peek_at(1) == Some(c) => names.push("1".to_owned()),
                 _ if ARITHMETIC.contains(&c) => {}
-                _ if c.is_ascii_alphanumeric() || b"_;$#".contains(&c) => names = true,
+                _ if c.is_ascii_alphabetic() || c == b'_' => {
+                    names.push(self.run(|c| !(c.is_ascii_alphanumeric() || c == b'_')));
+                    continue;
+                }
+                b'$' if self.peek_at(1).is_some_and(|c| c.is_ascii_alphanumeric() || c == b'_') => {
+                    // `$1` has no name to follow.
+                    names.push("1".to_owned());
+                }
                 _ => return fail("arithmetic has a form that is not analysed"),
             }
             // As in bash: the parenthesis that closes the inner one decides whether this is arithmetic at all.

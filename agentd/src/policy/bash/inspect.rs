@@ -32,7 +32,7 @@ pub(super) fn may_assign(list: &List) -> bool {
         Node::Compound(compound) => {
             matches!(
                 compound.kind,
-                Kind::For { .. } | Kind::Select { .. } | Kind::Function { .. } | Kind::ForArithmetic
+                Kind::For { .. } | Kind::Select { .. } | Kind::Function { .. } | Kind::ForArithmetic { .. }
             ) || matches!(compound.kind, Kind::Arithmetic { .. })
                 || compound.words.iter().any(assigns_inside)
                 || compound.bodies.iter().any(may_assign)
@@ -46,7 +46,7 @@ fn assigns_inside(word: &Word) -> bool {
             Operation::Plain | Operation::Length => false,
             Operation::With(_) | Operation::Assign(_) | Operation::Fail(_) => true,
         },
-        Part::Text { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => false,
+        Part::Text { .. } | Part::Command { .. } | Part::Process { .. } | Part::Arithmetic { .. } | Part::Home => false,
     })
 }
 
@@ -82,7 +82,7 @@ pub(super) fn shown(word: &Word) -> String {
     let texts = word.parts.iter().map(|part| match part {
         Part::Text { text, .. } => text.as_str(),
         Part::Home => "~",
-        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number => "*",
+        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Arithmetic { .. } => "*",
     });
     visible(&texts.collect::<String>())
 }

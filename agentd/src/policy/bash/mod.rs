@@ -111,15 +111,15 @@ pub(super) enum Kind {
     /// `select name in …`.
     Select { name: String },
     /// `for ((…))`.
-    ForArithmetic,
+    ForArithmetic { names: Vec<String> },
     /// `case`.
     Case,
     /// `name() …`.
     Function { name: String },
     /// `[[ … ]]`.
     Condition,
-    /// `(( … ))`; `names` when it has variables in it.
-    Arithmetic { names: bool },
+    /// `(( … ))`, with the names in it.
+    Arithmetic { names: Vec<String> },
     /// `coproc …`.
     Coprocess,
 }
@@ -155,8 +155,8 @@ pub(super) enum Part {
     Command { body: List, quoted: bool },
     /// `<(…)`, `>(…)`.
     Process { body: List },
-    /// `$((…))` of numbers alone.
-    Number,
+    /// `$((…))`, with the names in it.
+    Arithmetic { names: Vec<String> },
     /// `~`, `~name`.
     Home,
 }

@@ -211,7 +211,7 @@ impl<'r> Scan<'r> {
                     Operation::With(inner) | Operation::Assign(inner) | Operation::Fail(inner) => self.parts(inner),
                     Operation::Plain | Operation::Length => {}
                 },
-                Part::Text { .. } | Part::Number | Part::Home => {}
+                Part::Text { .. } | Part::Arithmetic { .. } | Part::Home => {}
             }
         }
     }
@@ -261,7 +261,9 @@ fn innermost(words: &[Value], depth: usize) -> Option<&str> {
 fn literal_text(word: &Word) -> String {
     let texts = word.parts.iter().map(|part| match part {
         Part::Text { text, .. } => text.as_str(),
-        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => " ",
+        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Arithmetic { .. } | Part::Home => {
+            " "
+        }
     });
     texts.collect()
 }

@@ -154,12 +154,12 @@ impl ShellFacts {
             // Nothing that happens in a subshell outlives it.
             Kind::Subshell => return,
             Kind::For { name } | Kind::Select { name } => self.set(name),
-            Kind::Arithmetic { names: true } | Kind::ForArithmetic => self.lose("arithmetic assigned a variable"),
+            // What arithmetic evaluates runs in a subshell; what it assigns is a number.
+            Kind::Arithmetic { names } | Kind::ForArithmetic { names } => names.iter().for_each(|name| self.set(name)),
             Kind::Function { name } => {
                 self.functions.insert(name.clone());
             }
             Kind::Group | Kind::Loop | Kind::Case | Kind::Condition | Kind::Coprocess => {}
-            Kind::Arithmetic { names: false } => {}
         }
         // The body of a function counts as run: it may be called at any time.
         for body in &compound.bodies {
@@ -175,6 +175,9 @@ impl ShellFacts {
     }
 
     fn expand_part(&mut self, part: &Part) {
+        if let Part::Arithmetic { names } = part {
+            names.iter().for_each(|name| self.set(name));
+        }
         let Part::Parameter { name, operation, .. } = part else { return };
         let inner = match operation {
             Operation::Assign(inner) => {
@@ -288,7 +291,9 @@ pub(super) fn plain_text(word: &Word) -> Option<String> {
 pub(super) fn leading_text(word: &Word) -> String {
     let texts = word.parts.iter().map_while(|part| match part {
         Part::Text { text, .. } => Some(text.as_str()),
-        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => None,
+        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Arithmetic { .. } | Part::Home => {
+            None
+        }
     });
     texts.collect()
 }

@@ -30,6 +30,9 @@ fn a_repository_that_runs_programs_is_asked_about() {
     let plain = "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = false\n[remote \"origin\"]\n\turl = x\n\tfetch = +a:b\n\
                  [branch \"main\"]\n\tremote = origin\n[filter \"lfs\"]\n\tprocess = git-lfs filter-process\n";
     assert_eq!(Repository::from_configurations([plain]), Repository::Ordinary);
+    let hooked = Repository::Ordinary.with_hooks(["pre-commit.sample", "post-index-change"].into_iter());
+    assert_eq!(World { repository: hooked, ..World::default() }.verdict("git status"), Verdict::Ask);
+    assert_eq!(Repository::Ordinary.with_hooks(["pre-commit"].into_iter()), Repository::Ordinary);
     let unknown = World { repository: Repository::Unknown, ..World::default() };
     assert_eq!(unknown.verdict("git status"), Verdict::Ask);
 }
@@ -38,6 +41,8 @@ fn a_repository_that_runs_programs_is_asked_about() {
 fn what_earlier_commands_did_to_the_shell_counts() {
     let hurt = [
         ("PATH=.:$PATH", "ls"),
+        ("((PATH = 1))", "ls"),
+        ("echo $((PATH = 1))", "ls"),
         ("export PATH=x", "ls"),
         ("ls() { rm x; }", "ls"),
         ("function ls { rm x; }", "cat a | ls"),
@@ -86,6 +91,8 @@ fn what_earlier_commands_did_to_the_shell_counts() {
     }
     let harmless = [
         ("npm test", "ls"),
+        ("((i++)); x=$((y + 1)); echo ${a[@]} ${b[0]}", "ls"),
+        ("for ((i = 0; i < 3; i++)); do make; done", "ls"),
         ("x=1", "ls"),
         ("export FOO=bar", "ls"),
         ("cd sub", "ls"),
