@@ -132,8 +132,7 @@ fn xargs(arguments: &[Value], around: &Surroundings<'_>) -> Proof {
         _ => word.clone(),
     };
     let mut words: Vec<Value> = words.iter().map(unseen).collect();
-    if replaced.is_none() {
-        words.push(Value::Many(Start::Anything));
-    }
+    // Appended even behind a mark: a later `-n` takes the mark's meaning away.
+    words.push(Value::Many(Start::Anything));
     command_only_reads(name, &words, &Surroundings { external: true, depth: around.depth + 1, ..*around })
 }
