@@ -9,6 +9,8 @@
 //! Invariant: [`Verdict::Allow`] needs a proof for every part of the call; whatever is not understood is
 //! [`Verdict::Ask`], and a deny rule is looked for even in text that is not understood.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 mod always;
 mod bash;
 mod decide;
