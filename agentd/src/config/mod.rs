@@ -24,6 +24,8 @@ pub struct Config {
     pub shell: ShellConfig,
     /// Limits of a turn.
     pub turn: TurnConfig,
+    /// What runs without a question.
+    pub policy: PolicyConfig,
     /// Questions to the user.
     pub approval: ApprovalConfig,
     /// The socket.
@@ -122,6 +124,25 @@ impl Default for TurnConfig {
     fn default() -> Self {
         Self { requests_max: 200 }
     }
+}
+
+/// What runs without a question, beside views and what rules allow (`policy.toml` beside this file).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyConfig {
+    /// Commands that are proved to only read: `ask` or `run`.
+    pub read_only: ReadOnly,
+}
+
+/// What is done with a command that only reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadOnly {
+    /// The user is asked, as for any command.
+    #[default]
+    Ask,
+    /// It runs.
+    Run,
 }
 
 /// Questions to the user.

@@ -9,48 +9,51 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use proto::approval::{Decider, Verdict};
-use proto::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp};
-use proto::response::{Accepted, Answered, ErrorCode, SessionInfo, WireError};
+use proto::ids::{PromptId, Seq, SessionId, Timestamp};
+use proto::response::SessionInfo;
 use proto::secret::EnvVars;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::command::{Command, Subscription, state_of};
+use super::Context;
+use super::command::{Command, state_of};
 use super::deeds::Deeds;
 use super::fanout::Fanout;
 use super::machine::{Effect, Input, Machine, Step};
 use super::news::News;
 use super::open::OpenPieces;
 use super::spec::Spec;
-use super::{Context, storage_error};
-use crate::store::entry::{Entry, Prompt};
+use crate::store::entry::Entry;
 use crate::store::{LogRow, NewRow, SessionRow, StoreError};
 
 /// News that may wait: progress is coalesced by its senders when this fills.
 const NEWS_MAX: usize = 256;
+
+/// How often a session whose log could not be written tries again by itself.
+const RECOVER_PAUSE: Duration = Duration::from_secs(5);
 
 /// Rows read at once when a log is replayed.
 const REPLAY_PAGE: u32 = 1_000;
 
 /// One session.
 pub(super) struct Actor {
-    id: SessionId,
-    row: SessionRow,
-    spec: Arc<Spec>,
-    context: Arc<Context>,
-    machine: Machine,
-    head: Seq,
-    active_at: Timestamp,
-    prompts: HashMap<PromptId, Seq>,
-    fanout: Fanout,
-    open: OpenPieces,
-    deeds: Deeds,
-    news: mpsc::Receiver<News>,
+    pub(super) id: SessionId,
+    pub(super) row: SessionRow,
+    pub(super) spec: Arc<Spec>,
+    pub(super) context: Arc<Context>,
+    pub(super) machine: Machine,
+    pub(super) head: Seq,
+    pub(super) active_at: Timestamp,
+    pub(super) prompts: HashMap<PromptId, Seq>,
+    pub(super) fanout: Fanout,
+    pub(super) open: OpenPieces,
+    pub(super) deeds: Deeds,
+    pub(super) news: mpsc::Receiver<News>,
     /// The disk failed: the state in memory is not to be trusted until the log was read again.
-    stale: bool,
+    pub(super) stale: Option<StoreError>,
 }
 
 impl Actor {
@@ -73,7 +76,7 @@ impl Actor {
             open: OpenPieces::default(),
             deeds,
             news,
-            stale: false,
+            stale: None,
             row,
             spec,
             context,
@@ -146,132 +149,15 @@ impl Actor {
                     None => break,
                 },
                 Some(news) = self.news.recv() => self.hear(news).await,
-                () = sleep_until(deadline), if deadline.is_some() => self.take(Input::TimerFired).await,
+                () = tokio::time::sleep(RECOVER_PAUSE), if self.stale.is_some() => self.recover().await,
+                () = sleep_until(deadline), if deadline.is_some() && self.stale.is_none() => self.take(Input::TimerFired).await,
             }
         }
         self.deeds.stop();
     }
 
-    async fn command(&mut self, command: Command) {
-        if self.stale {
-            self.recover().await;
-        }
-        // A receiver that went away needs no answer: each `send` below may fail freely.
-        match command {
-            Command::Prompt { prompt, reply } => {
-                let _ = reply.send(self.prompt(prompt).await);
-            }
-            Command::Withdraw { prompt, by, reply } => {
-                let waiting = self.machine.queued().any(|queued| queued == prompt);
-                let result = if waiting {
-                    self.take(Input::PromptWithdrawn { prompt, by }).await;
-                    self.stored(())
-                } else {
-                    Err(conflict("the prompt is not in the queue", "its turn has begun; `agentctl interrupt` ends it"))
-                };
-                let _ = reply.send(result);
-            }
-            Command::Interrupt { by, reply } => {
-                let result = if self.machine.turn().is_some() {
-                    self.take(Input::InterruptAsked { by }).await;
-                    self.stored(())
-                } else {
-                    Err(conflict("nothing runs in this session", ""))
-                };
-                let _ = reply.send(result);
-            }
-            Command::Answer { approval, digest, verdict, by, reply } => {
-                let _ = reply.send(self.answer(approval, digest.as_deref(), verdict, by).await);
-            }
-            Command::KnowsApproval { approval, reply } => {
-                let asking = self.machine.asking().is_some_and(|asked| asked.id == approval);
-                let _ = reply.send(Ok(asking || self.machine.answer_of(approval).is_some()));
-            }
-            Command::Attach { client, reply } => {
-                let result = self.stored(()).map(|()| {
-                    let (id, queue) = self.fanout.add(client);
-                    self.fanout.live_to(id, self.open.snapshot(self.id));
-                    Subscription { id, info: self.info(), head: self.head, queue }
-                });
-                let _ = reply.send(result);
-            }
-            Command::Detach { id } => self.fanout.remove(id),
-            Command::Info { reply } => {
-                let _ = reply.send(Ok(self.info()));
-            }
-            Command::Rename { name, by, reply } => {
-                self.take(Input::RenameAsked { name, by }).await;
-                let _ = reply.send(self.stored(()));
-            }
-            Command::Archive { by, reply } => {
-                if self.machine.turn().is_some() {
-                    self.take(Input::InterruptAsked { by: by.clone() }).await;
-                }
-                self.take(Input::ArchiveAsked { by }).await;
-                let result = self.stored(());
-                if result.is_ok() {
-                    self.deeds.end_shell().await;
-                }
-                let _ = reply.send(result);
-            }
-            Command::EndShell { reply } => {
-                self.deeds.end_shell().await;
-                let _ = reply.send(Ok(()));
-            }
-        }
-    }
-
-    async fn prompt(&mut self, prompt: Prompt) -> Result<Accepted, WireError> {
-        let id = prompt.prompt;
-        if !self.prompts.contains_key(&id) {
-            if self.row.archived {
-                return Err(conflict("the session is archived", "start a new one with `agentctl ask --new`"));
-            }
-            self.take(Input::PromptSubmitted(prompt)).await;
-            self.stored(())?;
-        }
-        let seq = self.prompts.get(&id).copied().unwrap_or(self.head);
-        Ok(Accepted { session: self.id, prompt: id, seq })
-    }
-
-    async fn answer(
-        &mut self,
-        approval: ApprovalId,
-        digest: Option<&str>,
-        verdict: Verdict,
-        by: Decider,
-    ) -> Result<Answered, WireError> {
-        if let Some(closed) = self.machine.answer_of(approval) {
-            let (verdict, by) = (closed.verdict.clone(), closed.by.clone());
-            return Ok(Answered { approval, verdict, by, yours: false });
-        }
-        let Some(asked) = self.machine.asking().filter(|asked| asked.id == approval) else {
-            return Err(WireError {
-                code: ErrorCode::NotFound,
-                message: format!("no open approval {}", approval.short()),
-                hint: "`agentctl approvals` lists the open ones".into(),
-            });
-        };
-        if digest.is_some_and(|digest| digest != asked.digest) {
-            return Err(conflict("the answer is for something else than what is asked", "look at it again"));
-        }
-        if matches!(verdict, Verdict::Always {}) {
-            return Err(conflict(
-                "this call has no rule that could be written for it",
-                "answer once or for the session",
-            ));
-        }
-        self.take(Input::ApprovalAnswered { approval, verdict: verdict.clone(), by: by.clone() }).await;
-        self.stored(Answered { approval, verdict, by, yours: true })
-    }
-
-    /// The value, unless the disk failed meanwhile.
-    fn stored<T>(&self, value: T) -> Result<T, WireError> {
-        if self.stale { Err(storage_error(&StoreError::Full)) } else { Ok(value) }
-    }
-
     async fn hear(&mut self, news: News) {
-        if self.stale {
+        if self.stale.is_some() {
             // Nothing can be recorded: results stay with the shim, replies are asked for again.
             return;
         }
@@ -310,14 +196,14 @@ impl Actor {
     }
 
     /// One step: record, publish, do.
-    async fn take(&mut self, input: Input) {
-        if self.stale {
+    pub(super) async fn take(&mut self, input: Input) {
+        if self.stale.is_some() {
             return;
         }
         let now = Timestamp::now();
         let step = self.machine.step(now, &mut Uuid::now_v7, input);
         if let Err(error) = self.carry_out(now, step).await {
-            self.storage_failed(&error);
+            self.storage_failed(error);
         }
     }
 
@@ -356,25 +242,25 @@ impl Actor {
 
     /// The disk failed: what is in memory may be ahead of the log. Stop everything that could act on it; commands go on
     /// in the shim, which keeps their results.
-    fn storage_failed(&mut self, error: &StoreError) {
+    fn storage_failed(&mut self, error: StoreError) {
         tracing::error!(session = %self.id, %error, "the session log cannot be written; the session is parked");
-        self.stale = true;
+        self.stale = Some(error);
         self.deeds.drop_tasks();
         self.open = OpenPieces::default();
     }
 
     /// Reads the log again and goes on, if the disk lets us.
-    async fn recover(&mut self) {
+    pub(super) async fn recover(&mut self) {
         if self.replay().await.is_err() {
             return;
         }
-        self.stale = false;
+        self.stale = None;
         self.deeds.find_shell();
         self.take(Input::Noticed { text: "The session log could not be written for a while; going on.".into() }).await;
         self.take(Input::Resumed).await;
     }
 
-    fn info(&self) -> SessionInfo {
+    pub(super) fn info(&self) -> SessionInfo {
         SessionInfo {
             id: self.id,
             name: self.row.name.clone(),
@@ -395,13 +281,9 @@ impl Actor {
     }
 }
 
-fn conflict(message: &str, hint: &str) -> WireError {
-    WireError { code: ErrorCode::Conflict, message: message.into(), hint: hint.into() }
-}
-
 async fn sleep_until(deadline: Option<Timestamp>) {
     if let Some(deadline) = deadline {
         let left = deadline.0.saturating_sub(Timestamp::now().0);
-        tokio::time::sleep(std::time::Duration::from_millis(left)).await;
+        tokio::time::sleep(Duration::from_millis(left)).await;
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use proto::approval::Subject;
 use proto::ids::{CallId, SessionId};
 use proto::json::JsonText;
 use tokio::sync::mpsc;
@@ -14,11 +15,13 @@ use super::Context;
 use super::deeds::OUTPUT_QUEUE_MAX;
 use super::machine::{Assessment, Input, Runnable};
 use super::news::News;
-use super::ruling;
+use super::ruling::{self, Basis, Ruled};
+use crate::config::ReadOnly;
+use crate::policy::ShellFacts;
 use crate::shell::recover::{self, Remains};
 use crate::shell::{Shell, ShellError, ShellLimits};
 use crate::store::entry::Expect;
-use crate::tools::call::{self, Ended, Parsed, RunSpec};
+use crate::tools::call::{self, Ended, Parsed, Prospect, RunSpec};
 use crate::tools::{ToolResult, bash, output};
 
 /// Bytes of a lost command's output that the model is shown: the end says how far it came.
@@ -33,6 +36,8 @@ pub(super) struct CallJob {
     pub tool: String,
     /// Its input.
     pub input: JsonText,
+    /// What earlier commands may have done to the shell.
+    pub facts: ShellFacts,
     /// Run it; else only find out what it would do.
     pub run: Option<RunOrder>,
 }
@@ -59,7 +64,7 @@ pub(super) async fn run(
 ) {
     let work = async {
         match &job.run {
-            None => assess(&job, &shell, &workspace).await,
+            None => assess(&job, &shell, &workspace, &context).await,
             Some(order) => execute(&job, order, &shell, &context, session, &news).await,
         }
     };
@@ -71,21 +76,47 @@ pub(super) async fn run(
     let _ = news.send(News::Happened(Box::new(input))).await;
 }
 
-async fn assess(job: &CallJob, shell: &Shell, workspace: &Path) -> Input {
+async fn assess(job: &CallJob, shell: &Shell, workspace: &Path, context: &Context) -> Input {
     let found = match call::parse(&job.tool, &job.input) {
         Ok(parsed) => match call::prospect(job.call, &parsed, shell).await {
-            Ok(prospect) => Assessment::Runnable(Runnable {
-                ruling: ruling::rule(&parsed, workspace),
-                subject: prospect.subject,
-                digest: prospect.digest,
-                expect: prospect.expect,
-                repeatable: prospect.repeatable,
-            }),
+            Ok(prospect) => {
+                let (job, workspace) = (job.clone(), workspace.to_owned());
+                let (config, read_only) = (context.paths.config.clone(), context.config().policy.read_only);
+                // Rule files and repositories are read from the disk.
+                let ruled = tokio::task::spawn_blocking(move || {
+                    runnable(&job, &parsed, prospect, &workspace, &config, read_only)
+                });
+                match ruled.await {
+                    Ok(runnable) => Assessment::Runnable(runnable),
+                    Err(error) => std::panic::resume_unwind(error.into_panic()),
+                }
+            }
             Err(result) => Assessment::Settled(result),
         },
         Err(result) => Assessment::Settled(result),
     };
     Input::CallAssessed { call: job.call, assessment: Box::new(found) }
+}
+
+fn runnable(
+    job: &CallJob,
+    parsed: &Parsed,
+    prospect: Prospect,
+    workspace: &Path,
+    config: &Path,
+    read_only: ReadOnly,
+) -> Runnable {
+    let Prospect { mut subject, digest, expect, repeatable } = prospect;
+    let cwd = match &expect {
+        Expect::Directory(cwd) => PathBuf::from(cwd),
+        Expect::Nothing | Expect::File { .. } => workspace.to_owned(),
+    };
+    let basis = Basis { workspace, cwd: &cwd, facts: &job.facts, config, read_only };
+    let Ruled { ruling, parts } = ruling::rule(parsed, &basis);
+    if let Subject::Command(command) = &mut subject {
+        command.parts = parts;
+    }
+    Runnable { ruling, subject, digest, expect, repeatable }
 }
 
 async fn execute(

@@ -58,7 +58,7 @@ enum Slot {
 
 /// Something for the shell to do.
 enum Waiting {
-    Call(CallJob),
+    Call(Box<CallJob>),
     Cancel(CallId),
     Forget(CallId),
 }
@@ -101,13 +101,13 @@ impl Deeds {
             }
             Effect::AssessCall { call } => {
                 if let Some(job) = job_of(machine, call) {
-                    self.for_shell(Waiting::Call(job));
+                    self.for_shell(Waiting::Call(Box::new(job)));
                 }
             }
             Effect::RunCall { call, shim, expect, again } => {
                 if let Some(mut job) = job_of(machine, call) {
                     job.run = Some(call_task::RunOrder { shim, expect, again });
-                    self.for_shell(Waiting::Call(job));
+                    self.for_shell(Waiting::Call(Box::new(job)));
                 }
             }
             Effect::CancelCall { call } => self.for_shell(Waiting::Cancel(call)),
@@ -150,7 +150,7 @@ impl Deeds {
             Waiting::Call(job) => {
                 let (context, news) = (Arc::clone(&self.context), self.news.clone());
                 let workspace = PathBuf::from(&self.cwd);
-                self.tasks.spawn(call_task::run(job, shell, context, workspace, self.session, news));
+                self.tasks.spawn(call_task::run(*job, shell, context, workspace, self.session, news));
             }
             Waiting::Cancel(call) => {
                 self.tasks.spawn(async move {
@@ -277,7 +277,13 @@ impl Deeds {
 fn job_of(machine: &Machine, call: CallId) -> Option<CallJob> {
     let found = machine.call(call)?;
     match &found.input {
-        StoredInput::Valid(input) => Some(CallJob { call, tool: found.tool.clone(), input: input.clone(), run: None }),
+        StoredInput::Valid(input) => Some(CallJob {
+            call,
+            tool: found.tool.clone(),
+            input: input.clone(),
+            facts: machine.facts().clone(),
+            run: None,
+        }),
         StoredInput::Broken(_) => None,
     }
 }

@@ -15,8 +15,10 @@ mod open;
 mod prompt;
 pub mod registry;
 mod request_task;
+mod rules;
 mod ruling;
 pub mod select;
+mod serving;
 mod shell_task;
 pub mod spec;
 

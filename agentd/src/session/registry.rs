@@ -164,11 +164,18 @@ impl Registry {
         }
     }
 
+    #[expect(
+        clippy::significant_drop_tightening,
+        reason = "held while the log is read: a session has one actor at most"
+    )]
     async fn actor(&self, row: SessionRow, env: Option<EnvVars>) -> Result<SessionHandle, WireError> {
         let id = row.id;
         let mut inner = self.inner.lock().await;
         while let Some(ended) = inner.tasks.try_join_next() {
-            if let Ok(id) = ended {
+            // A successor may have been made meanwhile.
+            if let Ok(id) = ended
+                && inner.actors.get(&id).is_some_and(|handle| handle.inbox.is_closed())
+            {
                 inner.actors.remove(&id);
             }
         }

@@ -10,7 +10,10 @@ use serde_json::json;
 use super::state::{Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Phase, Try, Turn};
 use crate::content::Part;
 use crate::model::{Message, Role};
-use crate::store::entry::{CallResult, Entry, StoredKind, StoredReply};
+use crate::policy::ShellFacts;
+use crate::store::entry::{CallResult, Entry, StoredInput, StoredKind, StoredReply};
+use crate::tools;
+use crate::tools::call::Parsed;
 
 impl Machine {
     /// Takes one row into the state. Rows that do not fit the state change nothing: the log is written by this machine,
@@ -59,6 +62,7 @@ impl Machine {
                 }
             }
             Entry::CallStarted { call, shim, expect, .. } => {
+                self.follow_shell(*call, *shim);
                 self.set_call(*call, CallState::Running { shim: *shim, expect: expect.clone() });
             }
             Entry::CallFinished(result) => self.finish_call(result),
@@ -69,6 +73,21 @@ impl Machine {
             }
             Entry::TurnEnded { .. } => self.phase = Phase::Idle,
             Entry::Created(_) | Entry::Notice { .. } | Entry::Renamed { .. } | Entry::Archived { .. } => {}
+        }
+    }
+
+    /// Keeps the facts about the shell in step with what it is told to do.
+    fn follow_shell(&mut self, call: proto::ids::CallId, shim: Option<uuid::Uuid>) {
+        if self.facts_of != shim {
+            self.facts = ShellFacts::restarted();
+            self.facts_of = shim;
+        }
+        let Some(Call { tool, input: StoredInput::Valid(input), .. }) = self.call(call) else { return };
+        match tools::call::parse(tool, input) {
+            // The directory is asked of the shell itself before each call.
+            Ok(Parsed::Command(command)) => self.facts = self.facts.after(&command).with_known_directory(),
+            Ok(Parsed::Restart) => self.facts = ShellFacts::restarted(),
+            Ok(Parsed::Editor(_)) | Err(_) => {}
         }
     }
 

@@ -9,6 +9,7 @@ use proto::request::ApproveMode;
 use uuid::Uuid;
 
 use crate::model::Message;
+use crate::policy::ShellFacts;
 use crate::store::entry::{CallResult, Expect, Prompt, StoredInput};
 
 /// Limits of a session's turns.
@@ -41,6 +42,9 @@ pub struct Machine {
     pub(super) grants: Vec<Grant>,
     pub(super) closed: VecDeque<Closed>,
     pub(super) shim: Option<Uuid>,
+    pub(super) facts: ShellFacts,
+    /// The shim that `facts` are about.
+    pub(super) facts_of: Option<Uuid>,
     pub(super) phase: Phase,
 }
 
@@ -170,8 +174,16 @@ impl Machine {
             grants: Vec::new(),
             closed: VecDeque::new(),
             shim: None,
+            facts: ShellFacts::restarted(),
+            facts_of: None,
             phase: Phase::Idle,
         }
+    }
+
+    /// What earlier commands may have done to the shell.
+    #[must_use]
+    pub fn facts(&self) -> &ShellFacts {
+        &self.facts
     }
 
     /// The history the model is sent.
