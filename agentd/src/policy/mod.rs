@@ -85,6 +85,8 @@ pub struct Context<'a> {
     pub shell: &'a ShellFacts,
     /// What the repository that git will find from `cwd` has configured.
     pub repository: &'a Repository,
+    /// Whether a command that is proved to only read runs by itself; else it takes a rule, like any other.
+    pub trust_reads: bool,
 }
 
 /// A tool call.

@@ -40,6 +40,7 @@ impl World {
             cwd: Path::new("/home/user/project"),
             shell: &self.shell,
             repository: &self.repository,
+            trust_reads: true,
         }
     }
 
