@@ -32,31 +32,11 @@ pub(crate) struct Ending {
     since: Instant,
     next: Instant,
     renewed: Option<Renewed>,
-    settling: Settling,
-}
-
-/// Whether the shell is done with what it was sent while it was told to drop the command: an abort signal may be on its
-/// way when the mark is said, and word of a killed job comes when the shell gets to it. Both would hit the next command.
-#[derive(Debug)]
-enum Settling {
-    /// Something of the command is still there.
-    Not,
-    /// The shell was asked to say this.
-    Asked { word: String, since: Instant },
-    /// It has said it: everything before is behind it.
-    Done,
 }
 
 impl Ending {
     pub(crate) fn next_time(&self) -> Instant {
         self.next
-    }
-
-    /// The shell said a word; perhaps the one that it was asked for.
-    pub(crate) fn heard(&mut self, said: &str) {
-        if matches!(&self.settling, Settling::Asked { word, .. } if word == said) {
-            self.settling = Settling::Done;
-        }
     }
 
     /// The shell did not survive it.
@@ -90,7 +70,7 @@ impl Host {
         if running.ending.is_some() {
             return;
         }
-        running.ending = Some(Ending { end, since: now, next: now + STEP, renewed: None, settling: Settling::Not });
+        running.ending = Some(Ending { end, since: now, next: now + STEP, renewed: None });
         // The shell first: it must not go on to the rest of the command when the part that runs is gone.
         self.bash.abort();
         self.tree.interrupt_command(self.bash.pid());
@@ -104,7 +84,7 @@ impl Host {
         }
         ending.next = now + STEP;
         let age = now.duration_since(ending.since);
-        let shell_back = matches!(ending.settling, Settling::Done) || ending.renewed.is_some();
+        let shell_back = running.marked.is_some() || ending.renewed.is_some();
         let others = self.tree.others(self.bash.pid());
         if others.is_empty() && shell_back {
             let (end, renewed) = (ending.end, ending.renewed.take());
@@ -114,26 +94,16 @@ impl Host {
         if age >= GRACE && !others.is_empty() {
             running.killed = running.killed.saturating_add(self.tree.kill_command(self.bash.pid()));
         }
-        // What cannot be killed now (it is stuck in the kernel) dies when the kernel lets go.
-        let gone = others.is_empty() || age >= KILL_WAIT;
-        match &ending.settling {
-            Settling::Not if ending.renewed.is_some() => {}
-            Settling::Not if running.marked.is_some() => {
-                if gone {
-                    let word = format!("{}-settled", running.mark);
-                    let text = self.bash.text.settle(&word);
-                    ending.settling = Settling::Asked { word, since: now };
-                    // A shell that cannot be fed is dead: its end is reaped and told.
-                    let _ = self.bash.feed(text.as_bytes());
-                }
+        if !shell_back {
+            if age >= GRACE + PATIENCE {
+                self.bash.kill();
+            } else {
+                // Again: the trap leaves the loops of one function at a time.
+                self.bash.abort();
             }
-            Settling::Not if age >= GRACE + PATIENCE => self.bash.kill(),
-            // Again: the trap leaves the loops of one function at a time.
-            Settling::Not => self.bash.abort(),
-            Settling::Asked { since, .. } if now.duration_since(*since) >= PATIENCE => self.bash.kill(),
-            Settling::Asked { .. } | Settling::Done => {}
         }
         if age >= KILL_WAIT && shell_back {
+            // What is left cannot be killed now (it is stuck in the kernel); it dies when the kernel lets go.
             let (end, renewed) = (ending.end, ending.renewed.take());
             self.finish(end, renewed, now);
         }

@@ -158,8 +158,7 @@ impl Host {
     /// The mark did not come, because a function `builtin` took its place; the command is over all the same.
     pub(crate) fn on_freed(&mut self) {
         let Some(running) = self.running.as_mut() else { return };
-        // An abort signal that comes when the command is over disturbs the shell's wait in the same way.
-        running.freed |= running.ending.is_none();
+        running.freed = true;
         let mark = running.mark.clone();
         self.on_mark(&mark, 0);
     }
@@ -167,9 +166,6 @@ impl Host {
     /// The shell said that a command is over.
     pub(crate) fn on_mark(&mut self, mark: &str, status: i32) {
         let Some(running) = self.running.as_mut() else { return };
-        if let Some(ending) = running.ending.as_mut() {
-            ending.heard(mark);
-        }
         if running.mark != mark || running.marked.is_some() {
             return;
         }

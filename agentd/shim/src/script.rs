@@ -88,12 +88,6 @@ impl Script {
         text
     }
 
-    /// Has the shell say a word after everything that is pending: traps of signals and news of jobs are seen to between
-    /// two commands.
-    pub(crate) fn settle(&self, word: &str) -> String {
-        format!("\\builtin : __agentd\n\\builtin : __agentd\n\\builtin echo \"$?\" {word}\n")
-    }
-
     /// Ends abort mode; `saved` is what the trap reported.
     pub(crate) fn end_abort(&self, saved: &str) -> String {
         let mut text = String::from("\\builtin trap ${__agentd--} DEBUG\n\\builtin shopt ${__agentd--u} extdebug\n");
