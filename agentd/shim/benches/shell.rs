@@ -3,7 +3,7 @@
 //! `cargo bench -p agentd-shim` prints one JSON object a line: round trips of `true`, throughput of `yes | head -c 2G`, and
 //! the time to the first byte of output. Arguments choose among `rt`, `big` and `first`.
 
-#[path = "../tests/common.rs"]
+#[path = "../tests/common/mod.rs"]
 mod common;
 
 use std::io::{Read, Write};

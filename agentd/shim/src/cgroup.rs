@@ -3,8 +3,9 @@
 //! The shell is moved to a new leaf only when its present one holds other processes at the start of a command, because a
 //! move costs milliseconds. Everything that a command starts is born in the leaf, wherever it hides later.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::{Signal, kill};
@@ -15,11 +16,35 @@ use proto::shim::start::Limits;
 /// Every group of ours is named so; `shell::recover` finds left-overs by it.
 pub const PREFIX: &str = "agentd-";
 
+/// The leaf that the shell is in.
+#[derive(Debug)]
+struct Leaf {
+    path: PathBuf,
+    /// Its list of members, kept open because it is read after every command.
+    members: File,
+}
+
+impl Leaf {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let members = File::open(path.join("cgroup.procs"))?;
+        Ok(Self { path, members })
+    }
+
+    fn members(&self) -> Vec<Pid> {
+        // One page takes some five hundred members; a full one means that there are more to be read.
+        let mut text = vec![0; 4096];
+        match self.members.read_at(&mut text, 0) {
+            Ok(count) if count < text.len() => parse_members(&text[..count]),
+            Ok(_) | Err(_) => members(&self.path),
+        }
+    }
+}
+
 /// The control groups of one session.
 #[derive(Debug)]
 pub(crate) struct Cgroups {
     base: PathBuf,
-    current: PathBuf,
+    current: Leaf,
     older: Vec<PathBuf>,
     made: u64,
     limits: Limits,
@@ -34,24 +59,15 @@ impl Cgroups {
         }
         fs::create_dir_all(&base)?;
         enable_controllers(&base);
-        let mut groups = Self { current: base.clone(), older: Vec::new(), made: 0, limits, base };
-        groups.current = groups.make_leaf()?;
+        let first = make_leaf(&base, 1, limits)?;
         // The proof that it works is a kill file; kernels before 5.14 have none.
-        fs::metadata(groups.current.join("cgroup.kill"))?;
-        Ok(groups)
+        fs::metadata(first.path.join("cgroup.kill"))?;
+        Ok(Self { base, current: first, older: Vec::new(), made: 1, limits })
     }
 
-    fn make_leaf(&mut self) -> io::Result<PathBuf> {
+    fn next_leaf(&mut self) -> io::Result<Leaf> {
         self.made += 1;
-        let leaf = self.base.join(format!("c{}", self.made));
-        fs::create_dir(&leaf)?;
-        for (file, limit) in [("memory.max", self.limits.memory_max), ("pids.max", self.limits.pids_max)] {
-            if let Some(limit) = limit {
-                // Without the controller there is no such file, and no such limit.
-                let _ = fs::write(leaf.join(file), limit.to_string());
-            }
-        }
-        Ok(leaf)
+        make_leaf(&self.base, self.made, self.limits)
     }
 
     pub(crate) fn base(&self) -> &Path {
@@ -60,27 +76,24 @@ impl Cgroups {
 
     /// Puts a new shell into a leaf of its own.
     pub(crate) fn adopt(&mut self, shell: Pid) -> io::Result<()> {
-        if !members(&self.current).is_empty() {
-            let leaf = self.make_leaf()?;
-            self.older.push(std::mem::replace(&mut self.current, leaf));
+        if !self.current.members().is_empty() {
+            let leaf = self.next_leaf()?;
+            self.older.push(std::mem::replace(&mut self.current, leaf).path);
         }
-        fs::write(self.current.join("cgroup.procs"), shell.to_string())
+        fs::write(self.current.path.join("cgroup.procs"), shell.to_string())
     }
 
-    /// Before a command: makes sure that the shell is alone in its leaf.
+    /// Before a command, when the shell is not alone in its leaf: puts it into a new one.
     pub(crate) fn begin(&mut self, shell: Pid) -> io::Result<()> {
-        if self.others(shell).is_empty() {
-            return Ok(());
-        }
         self.leave(shell)?;
         self.prune();
         Ok(())
     }
 
     fn leave(&mut self, shell: Pid) -> io::Result<PathBuf> {
-        let leaf = self.make_leaf()?;
-        fs::write(leaf.join("cgroup.procs"), shell.to_string())?;
-        let left = std::mem::replace(&mut self.current, leaf);
+        let leaf = self.next_leaf()?;
+        fs::write(leaf.path.join("cgroup.procs"), shell.to_string())?;
+        let left = std::mem::replace(&mut self.current, leaf).path;
         self.older.push(left.clone());
         Ok(left)
     }
@@ -91,7 +104,7 @@ impl Cgroups {
 
     /// The processes of the present command.
     pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
-        let mut pids = members(&self.current);
+        let mut pids = self.current.members();
         pids.retain(|pid| *pid != shell);
         pids
     }
@@ -131,7 +144,7 @@ impl Cgroups {
 
     /// Every process of the session.
     pub(crate) fn everyone(&self) -> Vec<Pid> {
-        let mut all = members(&self.current);
+        let mut all = self.current.members();
         all.extend(self.older.iter().flat_map(|leaf| members(leaf)));
         all
     }
@@ -139,10 +152,10 @@ impl Cgroups {
     /// Limits that were hit since the leaf was made.
     pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
         let mut hit = Vec::new();
-        if let Some(bytes) = self.limits.memory_max.filter(|_| event_count(&self.current, "memory.events", "oom_kill") > 0) {
+        if let Some(bytes) = self.limits.memory_max.filter(|_| event_count(&self.current.path, "memory.events", "oom_kill") > 0) {
             hit.push(LimitHit::Memory { bytes });
         }
-        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current, "pids.events", "max") > 0) {
+        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current.path, "pids.events", "max") > 0) {
             hit.push(LimitHit::Processes { count });
         }
         hit
@@ -152,6 +165,18 @@ impl Cgroups {
     pub(crate) fn remove(&mut self) {
         sweep(&self.base);
     }
+}
+
+fn make_leaf(base: &Path, number: u64, limits: Limits) -> io::Result<Leaf> {
+    let leaf = base.join(format!("c{number}"));
+    fs::create_dir(&leaf)?;
+    for (file, limit) in [("memory.max", limits.memory_max), ("pids.max", limits.pids_max)] {
+        if let Some(limit) = limit {
+            // Without the controller there is no such file, and no such limit.
+            let _ = fs::write(leaf.join(file), limit.to_string());
+        }
+    }
+    Leaf::open(leaf)
 }
 
 /// Kills whatever is left in a group of ours and removes it.
@@ -196,8 +221,12 @@ fn enable_controllers(base: &Path) {
 }
 
 fn members(leaf: &Path) -> Vec<Pid> {
-    let text = fs::read_to_string(leaf.join("cgroup.procs")).unwrap_or_default();
-    text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).map(Pid::from_raw).collect()
+    parse_members(&fs::read(leaf.join("cgroup.procs")).unwrap_or_default())
+}
+
+fn parse_members(text: &[u8]) -> Vec<Pid> {
+    let numbers = text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok()?.parse().ok());
+    numbers.filter(|pid| *pid > 0).map(Pid::from_raw).collect()
 }
 
 fn event_count(leaf: &Path, file: &str, key: &str) -> u64 {

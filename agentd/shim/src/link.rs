@@ -8,8 +8,8 @@ use std::time::Instant;
 use proto::shim::frame::{self, Decoder, Frame};
 use proto::shim::reply::FromShim;
 
-/// Bytes read at once.
-const READ_BYTES: usize = 64 * 1024;
+/// Bytes read at once: most requests are much shorter.
+const READ_BYTES: usize = 8 * 1024;
 
 /// Beyond this much unsent, live output is left out: it can be read from the spool.
 const CROWDED_BYTES: usize = 256 * 1024;

@@ -6,8 +6,8 @@
 //! gets its own ones for the time of its `eval`.
 //!
 //! Words that a user could redefine are reached by `\builtin`, which beats aliases and functions. A function named
-//! `builtin` is noticed at once, because the wait returns without the right byte; it is removed by syntax and by special
-//! builtins in POSIX mode alone. A shell that executes nothing any more (`set -n`) reaches the end of the script and ends.
+//! `builtin` is noticed at once, because the wait returns without the right byte; it is removed by `unset` in POSIX
+//! mode, where no function comes before it. A shell that executes nothing any more (`set -n`) reaches the end of the script and ends.
 //!
 //! Invariant: a command's trace, traps and `set -v` never print the wrapper: it writes to /dev/null and to the socket.
 //! Invariant: every simple command of the wrapper is one that the abort trap lets pass.
@@ -56,19 +56,19 @@ impl Script {
              ||\\builtin cd -/ 2>/dev/null' DEBUG;\
              \\builtin break 99999 2>/dev/null"
         );
-        format!("\\builtin trap {} RTMIN+{ABORT_OFFSET}\n", quote(trap.as_bytes()))
+        let rescue = format!(
+            "case $SHELLOPTS in *posix*)\\unset -f builtin;;\
+             *)POSIXLY_CORRECT=y;\\unset -f builtin;\\unset POSIXLY_CORRECT;;esac;\
+             \\builtin enable builtin echo eval read trap shopt declare alias set umask cd break exit;\
+             \\builtin echo \"B {nonce}\";\\builtin read -rN1 -u1 __agentd_g"
+        );
+        let (trap, rescue) = (quote(trap.as_bytes()), quote(rescue.as_bytes()));
+        format!("\\builtin trap {trap} RTMIN+{ABORT_OFFSET}\n__agentd_r={rescue}\n")
     }
 
     /// Waits for this byte; without it something stands in the way of `builtin`, which is taken away and told.
-    pub(crate) fn wait(&self, token: char) -> String {
-        format!(
-            "\\builtin read -rN1 -u1 __agentd_g\n\
-             [[ $__agentd_g == {token} ]]||{{ case $SHELLOPTS in *posix*)\\unset -f builtin;;\
-             *)POSIXLY_CORRECT=y;\\unset -f builtin;\\unset POSIXLY_CORRECT;;esac;\
-             \\builtin enable builtin echo eval read trap shopt declare alias set umask cd break exit;\
-             \\builtin echo \"B {}\";\\builtin read -rN1 -u1 __agentd_g;}}\n",
-            self.nonce
-        )
+    pub(crate) fn wait(token: char) -> String {
+        format!("\\builtin read -rN1 -u1 __agentd_g\n[[ $__agentd_g == {token} ]]||\\eval \"$__agentd_r\"\n")
     }
 
     /// A command with its own standard descriptors, then the mark.
@@ -99,12 +99,13 @@ impl Script {
         text
     }
 
-    /// Makes the shell tell its state. No word of it forks, and none can end a shell with `set -e`.
+    /// Makes the shell tell its state. No word of it forks, and none can end a shell with `set -e`. Every line is a system
+    /// call, so options are told in one: the names of those that are on, after `O`.
     pub(crate) fn snapshot(&self) -> String {
         let nonce = &self.nonce;
         format!(
             "{{ \\builtin echo \"S {nonce}\";\\builtin umask -p;\\builtin declare -px;\\builtin declare -f;\
-             \\builtin alias -p;\\builtin shopt -p;\\builtin set +o;\\builtin echo \"E {nonce}\";}}||__agentd_s=\n"
+             \\builtin alias -p;\\builtin echo \"O $SHELLOPTS $BASHOPTS\";\\builtin echo \"E {nonce}\";}}||__agentd_s=\n"
         )
     }
 }

@@ -43,11 +43,13 @@ impl Tree {
         }
     }
 
-    /// Before a command; the value of its environment mark, where marks are used.
-    pub(crate) fn begin(&mut self, shell: Pid) -> io::Result<Option<String>> {
+    /// Before a command; the value of its environment mark, where marks are used. `alone`: the shell had no other process
+    /// at the end of the command before and has done nothing since, so there is still none.
+    pub(crate) fn begin(&mut self, shell: Pid, alone: bool) -> io::Result<Option<String>> {
         match self {
+            Self::Cgroup(_) if alone => Ok(None),
             Self::Cgroup(groups) => groups.begin(shell).map(|()| None),
-            Self::Marks(marks) => Ok(Some(marks.begin(shell))),
+            Self::Marks(marks) => Ok(Some(marks.begin(shell, alone))),
         }
     }
 

@@ -41,6 +41,12 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// What it takes on the wire.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        PREFIX + self.header.len() + self.body.len()
+    }
+
     /// The header as a typed value.
     ///
     /// # Errors
