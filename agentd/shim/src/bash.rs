@@ -1,7 +1,7 @@
 //! The shell process: starting it, feeding it text, and understanding what it says.
 //!
 //! How the text reaches it, and by which ways it speaks, is told in [`crate::script`]. It has no descriptor above 2 of
-//! ours: the socket on which it waits and marks ends is its standard output between commands, and what the abort trap
+//! ours: the socket on which it waits and marks ends is its standard error between commands, and what the abort trap
 //! has to say during a command goes to a named pipe in a private directory.
 
 use std::fs::File;
@@ -93,7 +93,7 @@ impl Bash {
         // Its own messages begin with this name.
         command.arg0("bash");
         command.args(["--noprofile", "--norc"]).env_clear().envs(birth.env.iter().map(|(k, v)| (k, v)));
-        command.current_dir(birth.cwd).stdin(input).stdout(Stdio::from(OwnedFd::from(theirs))).stderr(null);
+        command.current_dir(birth.cwd).stdin(input).stdout(null).stderr(Stdio::from(OwnedFd::from(theirs)));
         sys::prepare_child(&mut command);
         let child = command.spawn()?;
         let pid = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);

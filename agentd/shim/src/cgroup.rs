@@ -46,6 +46,8 @@ pub(crate) struct Cgroups {
     base: PathBuf,
     current: Leaf,
     older: Vec<PathBuf>,
+    /// Leaves whose members were killed and may not be gone yet.
+    dying: Vec<PathBuf>,
     made: u64,
     limits: Limits,
 }
@@ -62,7 +64,7 @@ impl Cgroups {
         let first = make_leaf(&base, 1, limits)?;
         // The proof that it works is a kill file; kernels before 5.14 have none.
         fs::metadata(first.path.join("cgroup.kill"))?;
-        Ok(Self { base, current: first, older: Vec::new(), made: 1, limits })
+        Ok(Self { base, current: first, older: Vec::new(), dying: Vec::new(), made: 1, limits })
     }
 
     fn next_leaf(&mut self) -> io::Result<Leaf> {
@@ -99,32 +101,33 @@ impl Cgroups {
     }
 
     fn prune(&mut self) {
-        self.older.retain(|leaf| fs::remove_dir(leaf).is_err() && leaf.exists());
+        for leaves in [&mut self.older, &mut self.dying] {
+            leaves.retain(|leaf| fs::remove_dir(leaf).is_err() && leaf.exists());
+        }
     }
 
     /// The processes of the present command.
     pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
         let mut pids = self.current.members();
+        pids.extend(self.dying.iter().flat_map(|leaf| members(leaf)));
         pids.retain(|pid| *pid != shell);
         pids
     }
 
     /// Kills the processes of the present command; the shell is moved out of the way.
     pub(crate) fn kill_command(&mut self, shell: Pid) -> u32 {
-        let others = self.others(shell);
-        if others.is_empty() {
+        let others = self.current.members().iter().filter(|pid| **pid != shell).count();
+        if others == 0 {
             return 0;
         }
-        let count = u32::try_from(others.len()).unwrap_or(u32::MAX);
-        match self.leave(shell) {
-            Ok(left) => {
-                let _ = fs::write(left.join("cgroup.kill"), "1");
-                // What the shell forked between the look and the move was born in the new leaf.
-                self.kill_each(shell);
-                self.prune();
-            }
-            Err(_) => self.kill_each(shell),
+        let count = u32::try_from(others).unwrap_or(u32::MAX);
+        if let Ok(left) = self.leave(shell) {
+            let _ = fs::write(left.join("cgroup.kill"), "1");
+            self.older.retain(|leaf| *leaf != left);
+            self.dying.push(left);
         }
+        // What the shell forked between the look and the move was born in the new leaf.
+        self.kill_each(shell);
         count
     }
 
@@ -145,7 +148,7 @@ impl Cgroups {
     /// Every process of the session.
     pub(crate) fn everyone(&self) -> Vec<Pid> {
         let mut all = self.current.members();
-        all.extend(self.older.iter().flat_map(|leaf| members(leaf)));
+        all.extend(self.older.iter().chain(&self.dying).flat_map(|leaf| members(leaf)));
         all
     }
 

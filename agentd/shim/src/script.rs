@@ -2,7 +2,7 @@
 //!
 //! The script is a file in memory that grows: bash reads it in blocks, where it would read a pipe byte by byte. So that it
 //! does not reach the end, every piece of text ends with a wait for one byte on a socket, and that byte is sent when the
-//! next piece is there. While bash waits, its standard descriptors are the script, the socket and /dev/null; a command
+//! next piece is there. While bash waits, its standard descriptors are the script, /dev/null and the socket; a command
 //! gets its own ones for the time of its `eval`.
 //!
 //! Words that a user could redefine are reached by `\builtin`, which beats aliases and functions. A function named
@@ -60,7 +60,7 @@ impl Script {
             "case $SHELLOPTS in *posix*)\\unset -f builtin;;\
              *)POSIXLY_CORRECT=y;\\unset -f builtin;\\unset POSIXLY_CORRECT;;esac;\
              \\builtin enable builtin echo eval read trap shopt declare alias set umask cd break exit;\
-             \\builtin echo \"B {nonce}\";\\builtin read -rN1 -u1 __agentd_g"
+             \\builtin echo \"B {nonce}\" >&2;\\builtin read -rN1 -u2 __agentd_g"
         );
         let (trap, rescue) = (quote(trap.as_bytes()), quote(rescue.as_bytes()));
         format!("\\builtin trap {trap} RTMIN+{ABORT_OFFSET}\n__agentd_r={rescue}\n")
@@ -68,7 +68,7 @@ impl Script {
 
     /// Waits for this byte; without it something stands in the way of `builtin`, which is taken away and told.
     pub(crate) fn wait(token: char) -> String {
-        format!("\\builtin read -rN1 -u1 __agentd_g\n[[ $__agentd_g == {token} ]]||\\eval \"$__agentd_r\"\n")
+        format!("\\builtin read -rN1 -u2 __agentd_g\n[[ $__agentd_g == {token} ]]||\\eval \"$__agentd_r\"\n")
     }
 
     /// A command with its own standard descriptors, then the mark.
@@ -84,7 +84,7 @@ impl Script {
         text.extend_from_slice(b"\\builtin eval ");
         text.extend_from_slice(&quote_bytes(command));
         let data = quote(run.data.as_os_str().as_encoded_bytes());
-        text.extend_from_slice(format!(" <&2 >{data} 2>&1\n\\builtin echo \"$?\" {}\n", run.end).as_bytes());
+        text.extend_from_slice(format!(" <&1 >{data} 2>&1\n\\builtin echo \"$?\" {} >&2\n", run.end).as_bytes());
         text
     }
 
@@ -105,7 +105,7 @@ impl Script {
         let nonce = &self.nonce;
         format!(
             "{{ \\builtin echo \"S {nonce}\";\\builtin umask -p;\\builtin declare -px;\\builtin declare -f;\
-             \\builtin alias -p;\\builtin echo \"O $SHELLOPTS $BASHOPTS\";\\builtin echo \"E {nonce}\";}}||__agentd_s=\n"
+             \\builtin alias -p;\\builtin echo \"O $SHELLOPTS $BASHOPTS\";\\builtin echo \"E {nonce}\";}} >&2||__agentd_s=\n"
         )
     }
 }

@@ -62,9 +62,14 @@ impl Tree {
     }
 
     /// Asks the processes of the present command to end; stopped ones are woken to hear it.
-    pub(crate) fn interrupt_command(&self, shell: Pid) {
+    ///
+    /// INT is what a person would send. A child of the shell that prints elsewhere than to `output` may be a command
+    /// substitution, though: when one dies of INT, bash ends itself by INT, so it gets TERM.
+    pub(crate) fn interrupt_command(&self, shell: Pid, output: &Path) {
         for pid in self.others(shell) {
-            let _ = kill(pid, Signal::SIGINT);
+            let prints = std::fs::read_link(format!("/proc/{pid}/fd/1"));
+            let signal = if prints.is_ok_and(|path| path == output) { Signal::SIGINT } else { Signal::SIGTERM };
+            let _ = kill(pid, signal);
             let _ = kill(pid, Signal::SIGCONT);
         }
     }
