@@ -149,7 +149,8 @@ impl Case {
         let strict = case["strict"].as_bool().unwrap_or(false);
         let steps = case["steps"].as_array().expect("steps");
         for (number, (step, expect)) in steps.iter().zip(case["expect"].as_array().expect("expect")).enumerate() {
-            let members: Vec<&Value> = step["parallel"].as_array().map_or_else(|| vec![step], |all| all.iter().collect());
+            let members: Vec<&Value> =
+                step["parallel"].as_array().map_or_else(|| vec![step], |all| all.iter().collect());
             let mut open = Vec::new();
             for member in &members {
                 let name = member["session"].as_str().unwrap_or("").to_owned();
@@ -294,7 +295,8 @@ fn texts(value: &Value) -> Vec<String> {
 /// Whether Python's `re.search` with DOTALL finds it: the corpus is written for that.
 fn matches(pattern: &str, text: &str) -> bool {
     let script = "import re,sys; sys.exit(re.search(sys.argv[1], sys.argv[2], re.S) is None)";
-    let python = std::process::Command::new("python3").args(["-c", script, pattern, &text.replace('\0', "\\0")]).status();
+    let python =
+        std::process::Command::new("python3").args(["-c", script, pattern, &text.replace('\0', "\\0")]).status();
     python.is_ok_and(|status| status.success())
 }
 

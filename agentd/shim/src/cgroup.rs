@@ -155,10 +155,13 @@ impl Cgroups {
     /// Limits that were hit since the leaf was made.
     pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
         let mut hit = Vec::new();
-        if let Some(bytes) = self.limits.memory_max.filter(|_| event_count(&self.current.path, "memory.events", "oom_kill") > 0) {
+        if let Some(bytes) =
+            self.limits.memory_max.filter(|_| event_count(&self.current.path, "memory.events", "oom_kill") > 0)
+        {
             hit.push(LimitHit::Memory { bytes });
         }
-        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current.path, "pids.events", "max") > 0) {
+        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current.path, "pids.events", "max") > 0)
+        {
             hit.push(LimitHit::Processes { count });
         }
         hit

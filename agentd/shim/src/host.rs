@@ -268,10 +268,7 @@ impl Host {
     fn on_word(&mut self, said: Said) {
         match said {
             Said::Mark { end, status } => self.on_mark(&end, status),
-            Said::Aborting { saved } => {
-                // A repeated signal reports our own trap; the first report is the user's.
-                self.aborting.get_or_insert(saved);
-            }
+            Said::Aborting { saved } => self.on_aborting(saved),
             Said::State { text } => self.saved.keep(text),
             Said::Freed => self.on_freed(),
         }

@@ -223,9 +223,8 @@ impl Host {
         if let End::Exited { status } = end {
             self.last_status = status;
         }
-        if let Some(saved) = self.aborting.take() {
-            let text = self.bash.text.end_abort(&saved);
-            let _ = self.bash.feed(text.as_bytes());
+        if running.ending.is_some() {
+            self.end_abort();
         }
         let freed = running.freed;
         let call = running.call;
@@ -247,6 +246,28 @@ impl Host {
         self.close(call, closing);
         if same_shell && let Some(cwd) = self.bash.cwd() {
             self.saved.cwd = cwd;
+        }
+    }
+
+    /// Lets the shell run commands again. It may still hold a signal back that came while its trap ran; one more lets it
+    /// see that now and not in the middle of the next command.
+    fn end_abort(&mut self) {
+        self.bash.abort();
+        let saved = self.aborting.take().unwrap_or_default();
+        let text = self.bash.text.end_abort(&saved);
+        // A shell that cannot be fed is dead, which its end will tell.
+        let _ = self.bash.feed(text.as_bytes());
+    }
+
+    /// The abort trap told what it replaced: our own trap, when it ran before, or the user's.
+    pub(crate) fn on_aborting(&mut self, saved: String) {
+        if saved.contains("__agentd") {
+            return;
+        }
+        self.aborting = Some(saved);
+        if self.running.as_ref().is_none_or(|running| running.ending.is_none()) {
+            // The command was over before the trap ran.
+            self.end_abort();
         }
     }
 

@@ -238,8 +238,5 @@ fn read_at_most(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
 /// Line feeds in a piece of output.
 pub(crate) fn count_lines(bytes: &[u8]) -> u64 {
     // 255 at a time fit a byte, which lets the compiler count sixteen or more bytes per step.
-    bytes
-        .chunks(255)
-        .map(|chunk| u64::from(chunk.iter().fold(0u8, |sum, &byte| sum + u8::from(byte == b'\n'))))
-        .sum()
+    bytes.chunks(255).map(|chunk| u64::from(chunk.iter().fold(0u8, |sum, &byte| sum + u8::from(byte == b'\n')))).sum()
 }

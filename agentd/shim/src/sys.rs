@@ -47,7 +47,9 @@ pub(crate) fn prepare_child(command: &mut std::process::Command) {
     let prepare = || {
         setsid()?;
         SigSet::empty().thread_set_mask()?;
-        for signal in [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD] {
+        for signal in
+            [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]
+        {
             // SAFETY: setting a default action is async-signal-safe and installs no handler.
             unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) }?;
         }

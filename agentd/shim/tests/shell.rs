@@ -137,7 +137,7 @@ fn hostile_trees(wish: Wish) {
         let begun = Instant::now();
         let done = client.run_for(&tree(&token), 400);
         late.push(begun.elapsed().saturating_sub(Duration::from_millis(400)));
-        assert_eq!(done.end.end, End::TimedOut { limit_ms: 400 });
+        assert_eq!(done.end.end, End::TimedOut { limit_ms: 400 }, "round {round}: {:?}", done.end);
         assert!(done.end.renewed.is_none(), "{:?}", done.end);
         assert_eq!(living(&token), 0, "round {round}");
         assert_eq!(client.run("echo $kept").text(), "here\n");
@@ -208,7 +208,9 @@ fn takes_over(wish: Wish) {
     let renewed = done.end.renewed.expect("a new shell");
     assert_eq!((renewed.why, renewed.restored), (Why::Ended { status: ExitStatus::Signal(9) }, true));
     assert!(renewed.cwd.ends_with("deep/er"));
-    let text = client.run("basename $PWD; echo \"$OUT\"; echo \"[$plain]\"; f; echo \"[$LANG]\"; umask; shopt -q nullglob; echo $?").text();
+    let text = client
+        .run("basename $PWD; echo \"$OUT\"; echo \"[$plain]\"; f; echo \"[$LANG]\"; umask; shopt -q nullglob; echo $?")
+        .text();
     assert_eq!(text, "er\na \"b\"\n$c\n[]\nin-f\n[]\n0027\n0\n");
     assert_eq!(client.run("hi; false | true; echo $?").text(), "hello\n1\n");
 }
@@ -308,7 +310,8 @@ fn strangers(wish: Wish) {
 fn garbage(wish: Wish) {
     use std::io::Write as _;
     let shim = Shim::launch(wish);
-    let noise: [&[u8]; 4] = [b"\xff\xff\xff\xff\xff\xff\xff\xff", b"\0\0\0\0\0\0\0\0", b"\0\0\0\x04\0\0\0\x09", b"GET / HTTP/1.1\r\n\r\n"];
+    let noise: [&[u8]; 4] =
+        [b"\xff\xff\xff\xff\xff\xff\xff\xff", b"\0\0\0\0\0\0\0\0", b"\0\0\0\x04\0\0\0\x09", b"GET / HTTP/1.1\r\n\r\n"];
     for bytes in noise {
         let mut client = shim.stranger();
         client.stream.write_all(bytes).expect("room");

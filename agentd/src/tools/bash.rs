@@ -95,7 +95,8 @@ pub fn render_restart(result: &RestartResult) -> ToolResult {
         1 => " One process of the old one was ended.".to_owned(),
         count => format!(" {count} processes of the old one were ended."),
     };
-    let text = format!("[a new shell was started in {}; nothing of the old shell's state is left.{killed}]", result.cwd);
+    let text =
+        format!("[a new shell was started in {}; nothing of the old shell's state is left.{killed}]", result.cwd);
     ToolResult { content: vec![Part::Text(text)], is_error: false, outcome: Outcome::Done {}, diff: None }
 }
 

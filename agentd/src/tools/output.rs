@@ -54,7 +54,8 @@ fn cut(raw: &Raw<'_>, head: &str, tail: &str, chars_max: usize) -> String {
     if let Some(path) = raw.spool {
         let _ = write!(text, "; the whole output is in {path}");
         if raw.spool_gap_bytes > 0 {
-            let _ = write!(text, " without {} bytes in its middle, because it was too long to keep", raw.spool_gap_bytes);
+            let _ =
+                write!(text, " without {} bytes in its middle, because it was too long to keep", raw.spool_gap_bytes);
         }
     }
     text.push_str("]\n");
@@ -262,7 +263,14 @@ mod tests {
     #[test]
     fn long_output_is_cut_between_lines_and_says_so() {
         let all: String = (0..1000).map(|number| format!("line {number}\n")).collect();
-        let raw = Raw { head: all.as_bytes(), tail: b"", bytes: all.len() as u64, lines: 1000, spool: Some("/s"), spool_gap_bytes: 0 };
+        let raw = Raw {
+            head: all.as_bytes(),
+            tail: b"",
+            bytes: all.len() as u64,
+            lines: 1000,
+            spool: Some("/s"),
+            spool_gap_bytes: 0,
+        };
         let cut = text(&raw, 100);
         assert!(cut.starts_with("line 0\nline 1\n"), "{cut}");
         assert!(cut.ends_with("line 998\nline 999\n"), "{cut}");
@@ -272,7 +280,8 @@ mod tests {
 
     #[test]
     fn a_gap_between_head_and_tail_never_splits_a_character() {
-        let raw = Raw { head: b"ab\xe2\x82", tail: b"\x82\xaccd", bytes: 100, lines: 0, spool: None, spool_gap_bytes: 0 };
+        let raw =
+            Raw { head: b"ab\xe2\x82", tail: b"\x82\xaccd", bytes: 100, lines: 0, spool: None, spool_gap_bytes: 0 };
         assert_eq!(text(&raw, 100), "ab\n[96 bytes (0 lines) left out here]\ncd");
     }
 }
