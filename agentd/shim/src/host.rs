@@ -16,6 +16,7 @@ use proto::shim::outcome::{ExitStatus, Renewed, Why};
 use crate::bash::{Bash, Birth, Marks, Said};
 use crate::calls::Calls;
 use crate::ending::Restarting;
+use crate::files::Files;
 use crate::journal::Journal;
 use crate::link::Link;
 use crate::pipe::Pipe;
@@ -54,6 +55,8 @@ pub(crate) struct Host {
     pub(crate) journal: Journal,
     pub(crate) queue: VecDeque<CallId>,
     pub(crate) running: Option<Running>,
+    /// Opened at the first file operation.
+    pub(crate) files: Option<Files>,
     pub(crate) restarting: Option<Restarting>,
     pub(crate) spare: Option<Pipe>,
     pub(crate) pipes_made: u64,
@@ -118,6 +121,7 @@ impl Host {
             journal,
             queue: VecDeque::new(),
             running: None,
+            files: None,
             restarting: None,
             spare: None,
             pipes_made: 0,

@@ -115,7 +115,7 @@ fn read_all(state_dir: &Path) -> io::Result<(Vec<(Record, Vec<u8>)>, u64)> {
         }
         decoder.push(&buffer[..got]);
         loop {
-            match decoder.next() {
+            match decoder.next_frame() {
                 Ok(None) => break,
                 Ok(Some(frame)) => {
                     end += frame.bytes() as u64;

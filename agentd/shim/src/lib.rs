@@ -12,6 +12,7 @@ mod bash;
 mod calls;
 pub mod cgroup;
 mod ending;
+pub mod files;
 mod host;
 pub mod journal;
 mod link;
@@ -28,6 +29,7 @@ mod tree;
 
 use std::process::ExitCode;
 
+pub use marks::VARIABLE as MARK;
 use proto::shim::start::Started;
 
 /// Runs a shim: the whole life of the process. Must be called before any thread is started.

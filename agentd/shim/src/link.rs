@@ -67,7 +67,7 @@ impl Link {
 
     /// The next request; an error means the stream is of no use any more.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, frame::FrameError> {
-        self.decoder.next()
+        self.decoder.next_frame()
     }
 
     /// Sends a frame, or as much of it as the socket takes now; false when the peer is gone.

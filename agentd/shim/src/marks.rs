@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// The variable that carries the mark.
-pub(crate) const VARIABLE: &str = "AGENTD_CALL";
+pub const VARIABLE: &str = "AGENTD_CALL";
 
 /// Rounds of looking for new children before killing: a process that forks faster than it is stopped is met again.
 const ROUNDS_MAX: usize = 50;

@@ -3,11 +3,13 @@
 //! Only the shim's own user may connect, only with the token, and no process of the session itself: what the model runs
 //! must not steer the hands. A new controller displaces the old one.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{Pid, Uid};
 use proto::ids::CallId;
+use proto::shim::files::FileOp;
 use proto::shim::frame::Frame;
 use proto::shim::outcome::End;
 use proto::shim::reply::{FromShim, Refusal, Reply, ShellState};
@@ -15,6 +17,7 @@ use proto::shim::request::{COMMAND_MAX, Request, ToShim};
 use proto::shim::{VERSION, VERSION_MIN};
 
 use crate::calls::{Order, Stage};
+use crate::files::Files;
 use crate::host::Host;
 use crate::link::Link;
 use crate::running::Closing;
@@ -163,7 +166,7 @@ impl Host {
             },
             Request::Read { call, offset, max } => Some(self.on_read(call, offset, max)),
             Request::State {} => plain(Reply::State { state: self.shell_state() }),
-            Request::File { .. } => plain(refuse(Refusal::Unsupported, "file operations are not supported")),
+            Request::File { .. } => Some(self.on_file(&body)),
             Request::Forget { call } => {
                 if self.calls.forget(call) {
                     self.journal.settle();
@@ -175,6 +178,29 @@ impl Host {
                 plain(Reply::Done {})
             }
             Request::Unknown => plain(refuse(Refusal::Unsupported, "this shim does not know the request")),
+        }
+    }
+
+    /// A file operation, by the shell's present directory.
+    fn on_file(&mut self, body: &[u8]) -> (Reply, Vec<u8>) {
+        let op: FileOp = match serde_json::from_slice(body) {
+            Ok(op) => op,
+            Err(error) => {
+                return (refuse(Refusal::Invalid, &format!("the file operation does not read: {error}")), Vec::new());
+            }
+        };
+        let cwd = PathBuf::from(self.shell_state().cwd);
+        let files = match &mut self.files {
+            Some(files) => files,
+            None => match Files::open(Path::new(&self.setup.start.cwd), &[], &self.setup.state_dir.join("files")) {
+                Ok(files) => self.files.insert(files),
+                Err(error) => return (refuse(Refusal::Failed, &error.to_string()), Vec::new()),
+            },
+        };
+        let answer = files.handle(&op, &cwd);
+        match serde_json::to_vec(&answer) {
+            Ok(bytes) => (Reply::File {}, bytes),
+            Err(error) => (refuse(Refusal::Failed, &error.to_string()), Vec::new()),
         }
     }
 

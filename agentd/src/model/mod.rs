@@ -1,9 +1,89 @@
 //! The model, in our own words: what a session sends and what comes back, whatever provider is behind it.
 //!
 //! [`anthropic`] is the Messages API over HTTP (also its compatible servers), [`scripted`] plays a scenario file through
-//! the same face. Neither knows of sessions, tools or the store.
+//! the same face. Neither knows of sessions, tools or the store, and neither retries: [`retry`] says when to.
+//!
+//! The way of a request: [`wire`] writes it as `capabilities` says; the answer's bytes become events in [`sse`] and
+//! `stream`, and a [`Reply`] in `assemble`; an answer that is no reply becomes a [`ModelError`] in `failure`.
+
+pub mod anthropic;
+mod assemble;
+mod block;
+mod capabilities;
+pub mod error;
+mod failure;
+mod object;
+mod progress;
+pub mod retry;
+mod scenario;
+mod script;
+pub mod scripted;
+pub mod sse;
+mod stream;
+mod tools;
+pub mod wire;
+
+pub use anthropic::ApiKey;
+pub use capabilities::Effort;
+pub use error::{ErrorKind, ModelError};
+pub use tools::tool_definitions;
+pub use wire::Profile;
+
+use std::sync::Arc;
 
 use proto::json::JsonText;
+use tokio::sync::mpsc;
+
+/// Where replies come from.
+#[derive(Clone, Debug)]
+pub enum Provider {
+    /// A server that speaks the Messages API.
+    Anthropic(Arc<anthropic::Client>),
+    /// A scenario.
+    Scripted(Arc<scripted::Player>),
+}
+
+impl Provider {
+    /// One try. Dropping the future drops the connection.
+    ///
+    /// Progress goes to `progress` while it comes; a receiver that is slow gets larger pieces, and one that still lags
+    /// behind when the reply is there misses the rest, which the reply holds.
+    ///
+    /// # Errors
+    /// Whatever failed; [`retry::next_try`] tells whether the same request is worth sending again.
+    pub async fn send(
+        &self,
+        conversation: &Conversation,
+        key: Option<&ApiKey>,
+        progress: mpsc::Sender<Progress>,
+    ) -> Result<Reply, ModelError> {
+        match self {
+            Self::Anthropic(client) => client.send(conversation, key, progress).await,
+            Self::Scripted(player) => player.send(conversation, progress).await,
+        }
+    }
+
+    /// The dialect that tools must be defined in, see [`wire::tool_definitions`].
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        match self {
+            Self::Anthropic(client) => client.profile(),
+            Self::Scripted(_) => Profile::Anthropic,
+        }
+    }
+
+    /// `anthropic`, `compat` or `scripted`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Anthropic(client) => match client.profile() {
+                Profile::Anthropic => "anthropic",
+                Profile::Compat => "compat",
+            },
+            Self::Scripted(_) => "scripted",
+        }
+    }
+}
 
 /// One request: the whole conversation so far.
 #[derive(Clone, Debug)]
@@ -17,7 +97,18 @@ pub struct Conversation {
     /// Tool definitions as sent, frozen at the session's start.
     pub tools: Vec<JsonText>,
     /// The history, oldest first. Append-only.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
+}
+
+impl Conversation {
+    /// Leaves all thinking out: the way on, once, after [`ErrorKind::SignatureInvalid`]. What is stored keeps it.
+    pub fn strip_thinking(&mut self) {
+        for message in &mut self.messages {
+            if message.content.iter().any(wire::is_thinking) {
+                Arc::make_mut(message).content.retain(|block| !wire::is_thinking(block));
+            }
+        }
+    }
 }
 
 /// One message of the history.
@@ -126,6 +217,24 @@ pub enum StopReason {
     Compaction,
     /// A reason this release does not know.
     Unknown(String),
+}
+
+impl StopReason {
+    /// The API's word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::StopSequence(_) => "stop_sequence",
+            Self::ToolUse => "tool_use",
+            Self::MaxTokens => "max_tokens",
+            Self::PauseTurn => "pause_turn",
+            Self::Refusal { .. } => "refusal",
+            Self::ContextWindowExceeded => "model_context_window_exceeded",
+            Self::Compaction => "compaction",
+            Self::Unknown(reason) => reason,
+        }
+    }
 }
 
 /// Progress of a reply.

@@ -28,7 +28,7 @@ pub(super) struct Address {
 }
 
 /// Where a session's shim listens.
-fn socket_of(session: SessionId, runtime_dir: &Path) -> PathBuf {
+pub(super) fn socket_of(session: SessionId, runtime_dir: &Path) -> PathBuf {
     let name = session.0.simple().to_string();
     // The last digits of a version 7 id are its random part.
     runtime_dir.join(&name[name.len() - NAME_DIGITS..]).join("s")
@@ -102,7 +102,7 @@ async fn exchange(program: &Path, start: &Start) -> Result<Started, ShellError> 
     child.wait().await.map_err(|error| failed(&error))?;
     let mut decoder = Decoder::default();
     decoder.push(&answer);
-    let frame = decoder.next().map_err(|error| failed(&error))?;
+    let frame = decoder.next_frame().map_err(|error| failed(&error))?;
     let frame = frame.ok_or_else(|| ShellError::Launch("it ended without an answer".to_owned()))?;
     frame.header().map_err(|error| failed(&error))
 }

@@ -18,13 +18,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::ids::{CallId, SessionId};
 use proto::secret::EnvVars;
+use proto::shim::files::{FileOp, FileReply};
 pub use proto::shim::outcome::{End, ExitStatus, LimitHit, Renewed, RestartResult, RunEnd, Why};
 pub use proto::shim::reply::ShellState;
 use proto::shim::reply::{Refusal, Reply};
 use proto::shim::request::Request;
 pub use proto::shim::start::{Accounting, Wish};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -184,6 +183,12 @@ impl Shell {
         self.client.about().instance
     }
 
+    /// The limits it was made or found with.
+    #[must_use]
+    pub fn limits(&self) -> &ShellLimits {
+        &self.limits
+    }
+
     /// The shim's process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
@@ -244,8 +249,8 @@ impl Shell {
     /// Does a file operation.
     ///
     /// # Errors
-    /// When the shim is gone, refuses, or answers something else than `R`.
-    pub async fn file<O: Serialize + Sync, R: DeserializeOwned>(&self, call: CallId, op: &O) -> Result<R, ShellError> {
+    /// When the shim is gone or refuses. What the operation itself could not do is in its answer.
+    pub async fn file(&self, call: CallId, op: &FileOp) -> Result<FileReply, ShellError> {
         let body = serde_json::to_vec(op).map_err(|error| ShellError::Protocol(error.to_string()))?;
         match self.client.ask(Request::File { call }, Bytes::from(body)).await? {
             (Reply::File {}, body) => {
@@ -288,6 +293,14 @@ impl Shell {
     pub async fn lost(&self) {
         self.client.lost().await;
     }
+}
+
+/// How shims started now will account for processes: by control groups where this process may divide its own group.
+#[must_use]
+pub fn accounting_available() -> Accounting {
+    let writable = shim::cgroup::own_group()
+        .is_ok_and(|group| nix::unistd::access(&group, nix::unistd::AccessFlags::W_OK).is_ok());
+    if writable { Accounting::Cgroup } else { Accounting::Marks }
 }
 
 fn unexpected(reply: &Reply) -> ShellError {

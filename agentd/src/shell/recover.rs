@@ -10,7 +10,7 @@ use proto::ids::{CallId, SessionId};
 use shim::journal::{self, Record};
 
 use super::RunResult;
-use super::launch::state_of;
+use super::launch::{socket_of, state_of};
 
 /// What is known of a call whose shim is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +47,13 @@ pub fn remains(session: SessionId, call: CallId, state_dir: &Path) -> io::Result
     Ok(found)
 }
 
-/// Ends every process that a dead shim of the session left behind. Must not be called while a shim lives.
-pub fn sweep(session: SessionId) {
+/// Ends every process that a dead shim of the session left behind, and removes its socket. Must not be called while a
+/// shim lives.
+pub fn sweep(session: SessionId, runtime_dir: &Path) {
+    if let Some(folder) = socket_of(session, runtime_dir).parent() {
+        // None is there when the shim ended by itself.
+        let _ = std::fs::remove_dir_all(folder);
+    }
     if let Ok(own) = shim::cgroup::own_group() {
         let group = own.join(format!("{}{}", shim::cgroup::PREFIX, session.0.simple()));
         if group.exists() {

@@ -1,10 +1,15 @@
 //! What the model asked for → a typed request to the shim; its answer → what the model receives.
 
 pub mod bash;
+pub mod call;
+pub mod diff;
+pub mod editor;
 pub mod output;
 
 use proto::diff::FileDiff;
 use proto::event::Outcome;
+
+pub use crate::content::Part;
 
 /// What a call gives back to the model and to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,16 +24,8 @@ pub struct ToolResult {
     pub diff: Option<FileDiff>,
 }
 
-/// One part of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Text.
-    Text(String),
-    /// An image.
-    Image {
-        /// For example `image/png`.
-        media_type: String,
-        /// Base64.
-        data: String,
-    },
+/// A failed result that is one text.
+#[must_use]
+pub fn failure(text: &str) -> ToolResult {
+    ToolResult { content: vec![Part::Text(text.to_owned())], is_error: true, outcome: Outcome::Failed {}, diff: None }
 }

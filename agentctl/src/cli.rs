@@ -1,0 +1,321 @@
+//! The command line. Help, man pages and completions are all made from this file.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::exit;
+
+/// Talk to agentd, the coding agent that lives on this machine as a service.
+#[derive(Debug, Parser)]
+#[command(name = "agentctl", version, after_help = exit::help(), max_term_width = 100, propagate_version = true,
+    disable_help_subcommand = false, subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// Where the daemon is.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GlobalArgs {
+    /// The daemon's socket [default: $XDG_RUNTIME_DIR/agentd/agentd.sock]
+    #[arg(
+        long,
+        global = true,
+        env = "AGENTD_SOCKET",
+        hide_env_values = true,
+        value_name = "PATH",
+        help_heading = "Global options"
+    )]
+    pub socket: Option<PathBuf>,
+    /// Do not start a daemon when none runs
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub no_start: bool,
+}
+
+/// What `ask` is used for, under its help.
+const ASK_EXAMPLES: &str = "\
+Examples:
+  agentctl ask \"why does the build fail?\"
+  git diff | agentctl ask \"review this\"
+  agentctl ask --new --name docs \"write a README\"
+  agentctl ask --detach \"run the long tests\"; agentctl attach
+  agentctl ask --approve all --quiet \"count the lines of src\" > answer.md
+  agentctl ask --scenario demo \"show me\"";
+
+/// All commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Give the agent a job and watch it; what is piped in becomes context
+    ///
+    /// Without --session or --new, the newest idle session of the current directory is continued. The answer goes to
+    /// standard output, everything else to standard error.
+    #[command(after_help = ASK_EXAMPLES)]
+    Ask(AskArgs),
+    /// Watch a session live, type prompts, answer its questions
+    Attach(AttachArgs),
+    /// List sessions
+    Ls(LsArgs),
+    /// Show one session's present state
+    Show(SessionJsonArgs),
+    /// Show a session's log
+    Log(LogArgs),
+    /// List what waits for your answer
+    Approvals(ApprovalsArgs),
+    /// Allow what an approval asks for
+    Approve(ApproveArgs),
+    /// Do not allow what an approval asks for
+    Deny(DenyArgs),
+    /// End a session's running turn
+    Interrupt(SessionJsonArgs),
+    /// Send a prompt and return at once
+    Send(SendArgs),
+    /// Give a session another name
+    Rename(RenameArgs),
+    /// End a session's shell and take it off the list; its log stays
+    Archive(RequiredSessionArgs),
+    /// End a session's shell and delete its log
+    Rm(RequiredSessionArgs),
+    /// Show the daemon's state
+    Status(JsonArgs),
+    /// Look for what keeps agentd from working, and say how to mend it
+    Doctor(JsonArgs),
+    /// Stop the daemon; the sessions' commands go on unless told otherwise
+    Shutdown(ShutdownArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    Man(ManArgs),
+}
+
+impl Command {
+    /// Whether errors are wanted as JSON too.
+    #[must_use]
+    pub fn wants_json(&self) -> bool {
+        match self {
+            Self::Ask(args) => args.json,
+            Self::Attach(args) => args.json,
+            Self::Ls(args) => args.json,
+            Self::Show(args) | Self::Interrupt(args) => args.json,
+            Self::Log(args) => args.json,
+            Self::Approvals(args) => args.json,
+            Self::Approve(args) => args.json,
+            Self::Deny(args) => args.json,
+            Self::Send(args) => args.json,
+            Self::Rename(args) => args.json,
+            Self::Archive(args) | Self::Rm(args) => args.json,
+            Self::Status(args) | Self::Doctor(args) => args.json,
+            Self::Shutdown(args) => args.json,
+            Self::Completions(_) | Self::Man(_) => false,
+        }
+    }
+}
+
+/// What happens to calls that need an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ApproveArg {
+    /// Nothing that would ask is run
+    None,
+    /// What the rules allow runs, what would ask is denied (today the same as none)
+    Rules,
+    /// Everything runs that no rule denies
+    All,
+}
+
+/// `ask`.
+#[derive(Debug, Default, Args)]
+pub struct AskArgs {
+    /// What to do; without it, what is piped in is the prompt
+    pub prompt: Option<String>,
+    /// Continue this session: its id, the id's last digits, or its name
+    #[arg(short, long, value_name = "SESSION", conflicts_with_all = ["new", "name", "model", "scenario"])]
+    pub session: Option<String>,
+    /// Start a new session
+    #[arg(long)]
+    pub new: bool,
+    /// Return as soon as the prompt is safely with the daemon
+    #[arg(short, long)]
+    pub detach: bool,
+    /// Calls that need an approval [default: ask at a terminal, else none]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub approve: Option<ApproveArg>,
+    /// The model of a new session
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Play a scenario instead of asking a model: a built-in name or a file (starts a new session)
+    #[arg(long, value_name = "NAME|FILE")]
+    pub scenario: Option<String>,
+    /// The name of a new session (starts one)
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Print JSON lines: every frame as it comes, then {"result": …}
+    #[arg(long)]
+    pub json: bool,
+    /// Print only the final answer
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
+}
+
+/// `attach`.
+#[derive(Debug, Default, Args)]
+pub struct AttachArgs {
+    /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    pub session: Option<String>,
+    /// Watch only
+    #[arg(short, long)]
+    pub read_only: bool,
+    /// Show everything after this row first [default: the last turns]
+    #[arg(long, value_name = "SEQ")]
+    pub since: Option<u64>,
+    /// Print every frame as a JSON line; lines on standard input are still prompts
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ls`.
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// Also archived sessions
+    #[arg(short, long)]
+    pub all: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A session that may be left out.
+#[derive(Debug, Args)]
+pub struct SessionJsonArgs {
+    /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    pub session: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A session that must be named.
+#[derive(Debug, Args)]
+pub struct RequiredSessionArgs {
+    /// Its id, the id's last digits, or its name
+    pub session: String,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `log`.
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    pub session: Option<String>,
+    /// Only rows after this one
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub since: u64,
+    /// Go on with new rows as they come
+    #[arg(short, long)]
+    pub follow: bool,
+    /// One JSON object a line: {"event": {"session": …, "event": …}}
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `approvals`.
+#[derive(Debug, Args)]
+pub struct ApprovalsArgs {
+    /// Only this session's: its id, the id's last digits, or its name
+    pub session: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `approve`.
+#[derive(Debug, Args)]
+pub struct ApproveArgs {
+    /// The approval: its id or the id's last digits
+    pub id: String,
+    /// Also the very same call again in this session
+    #[arg(short, long)]
+    pub session: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `deny`.
+#[derive(Debug, Args)]
+pub struct DenyArgs {
+    /// The approval: its id or the id's last digits
+    pub id: String,
+    /// Told to the model
+    #[arg(short, long)]
+    pub reason: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `send`.
+#[derive(Debug, Args)]
+pub struct SendArgs {
+    /// Its id, the id's last digits, or its name
+    pub session: String,
+    /// The prompt; "-" reads it from standard input
+    pub prompt: String,
+    /// Calls that need an approval [default: ask at a terminal, else none]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub approve: Option<ApproveArg>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rename`.
+#[derive(Debug, Args)]
+pub struct RenameArgs {
+    /// Its id, the id's last digits, or its name
+    pub session: String,
+    /// The new name, unique among sessions that are not archived
+    pub name: String,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Commands with nothing but `--json`.
+#[derive(Debug, Args)]
+pub struct JsonArgs {
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `shutdown`.
+#[derive(Debug, Args)]
+pub struct ShutdownArgs {
+    /// End the sessions' shells too; else their commands go on and the next daemon finds them
+    #[arg(long)]
+    pub stop_shells: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// bash, zsh, fish …
+    pub shell: Shell,
+}
+
+/// `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The page of one command, for example `ask` [default: the overview]
+    pub command: Option<String>,
+}

@@ -1,0 +1,54 @@
+//! One file per verb, or per family of verbs that differ in a word.
+
+mod approvals;
+mod ask;
+mod attach;
+mod change;
+mod doctor;
+mod generate;
+mod list;
+mod log;
+mod send;
+mod session;
+
+use proto::handshake::Role;
+
+use crate::cli::Command;
+use crate::connect::Connection;
+use crate::context::Context;
+use crate::error::CtlError;
+use crate::exit::Exit;
+use crate::screen::Screen;
+use crate::start;
+
+/// Runs a command to its exit code.
+///
+/// # Errors
+/// Why it failed, as a sentence for the user.
+pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> {
+    match command {
+        Command::Ask(args) => Box::pin(ask::run(args, context)).await,
+        Command::Attach(args) => Box::pin(attach::run(args, context)).await,
+        Command::Ls(args) => list::sessions(&args, context).await,
+        Command::Show(args) => list::show(&args, context).await,
+        Command::Log(args) => log::run(&args, context).await,
+        Command::Approvals(args) => approvals::list(args, context).await,
+        Command::Approve(args) => approvals::approve(args, context).await,
+        Command::Deny(args) => approvals::deny(args, context).await,
+        Command::Interrupt(args) => change::interrupt(args, context).await,
+        Command::Send(args) => send::run(args, context).await,
+        Command::Rename(args) => change::rename(args, context).await,
+        Command::Archive(args) => change::archive(args, context).await,
+        Command::Rm(args) => change::remove(args, context).await,
+        Command::Status(args) => list::status(&args, context).await,
+        Command::Doctor(args) => doctor::run(&args, context).await,
+        Command::Shutdown(args) => change::shutdown(&args, context).await,
+        Command::Completions(args) => generate::completions(&args),
+        Command::Man(args) => generate::man(&args),
+    }
+}
+
+/// A connection that may do everything, and the screen: what most commands start with.
+async fn open(context: &Context) -> Result<(Connection, Screen), CtlError> {
+    Ok((start::connect(context, Role::Driver).await?, Screen::standard(context.tty)))
+}

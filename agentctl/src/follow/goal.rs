@@ -1,0 +1,131 @@
+//! What `ask` waits for: the end of its own prompt's turn, and what became of it. Pure.
+
+use proto::event::{Block, Event, EventBody, Outcome, Problem, TurnOutcome};
+use proto::ids::{PromptId, TurnId};
+
+use crate::exit::Exit;
+
+/// A prompt on its way to its end.
+#[derive(Debug)]
+pub struct Goal {
+    prompt: PromptId,
+    turn: Option<TurnId>,
+    accepted: bool,
+    denied: bool,
+    answer: String,
+    end: Option<End>,
+}
+
+/// How a prompt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its turn ended.
+    Turn(TurnOutcome),
+    /// It was taken back before its turn.
+    Withdrawn,
+    /// Its session was archived under it.
+    Archived,
+}
+
+impl Goal {
+    /// Waits for this prompt.
+    #[must_use]
+    pub fn new(prompt: PromptId) -> Self {
+        Self { prompt, turn: None, accepted: false, denied: false, answer: String::new(), end: None }
+    }
+
+    /// Folds a row in.
+    pub fn event(&mut self, event: &Event) {
+        match &event.body {
+            EventBody::PromptAccepted(it) if it.prompt == self.prompt => self.accepted = true,
+            EventBody::TurnStarted(it) if it.prompt == self.prompt => self.turn = Some(it.turn),
+            EventBody::PromptWithdrawn(it) if it.prompt == self.prompt => self.end = Some(End::Withdrawn),
+            EventBody::ReplyReceived(it) if self.turn == Some(it.turn) => {
+                let texts = it.blocks.iter().filter_map(|block| match block {
+                    Block::Text { text } => Some(text.as_str()),
+                    Block::Thinking { .. } | Block::Call(_) | Block::Other { .. } => None,
+                });
+                self.answer = texts.collect::<Vec<_>>().join("\n");
+            }
+            EventBody::CallFinished(it) if self.turn == Some(it.turn) => {
+                self.denied |= matches!(it.outcome, Outcome::Denied {});
+            }
+            EventBody::TurnEnded(it) if self.turn == Some(it.turn) => self.end = Some(End::Turn(it.outcome.clone())),
+            EventBody::SessionArchived(_) if self.end.is_none() => self.end = Some(End::Archived),
+            EventBody::PromptAccepted(_)
+            | EventBody::TurnStarted(_)
+            | EventBody::PromptWithdrawn(_)
+            | EventBody::ReplyReceived(_)
+            | EventBody::CallFinished(_)
+            | EventBody::TurnEnded(_)
+            | EventBody::SessionArchived(_)
+            | EventBody::SessionCreated(_)
+            | EventBody::RequestSent(_)
+            | EventBody::RequestFailed(_)
+            | EventBody::ApprovalAsked(_)
+            | EventBody::ApprovalClosed(_)
+            | EventBody::CallStarted(_)
+            | EventBody::Notice(_)
+            | EventBody::SessionRenamed(_) => {}
+        }
+    }
+
+    /// Whether the prompt is known to be on disk.
+    #[must_use]
+    pub fn accepted(&self) -> bool {
+        self.accepted
+    }
+
+    /// The turn, once it began.
+    #[must_use]
+    pub fn turn(&self) -> Option<TurnId> {
+        self.turn
+    }
+
+    /// The text of the last reply.
+    #[must_use]
+    pub fn answer(&self) -> &str {
+        &self.answer
+    }
+
+    /// How it ended, if it did.
+    #[must_use]
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// The problem that ended it, if one did.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Problem> {
+        match &self.end {
+            Some(End::Turn(TurnOutcome::Failed { problem })) => Some(problem),
+            Some(_) | None => None,
+        }
+    }
+
+    /// The exit code of the end.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match &self.end {
+            Some(End::Turn(TurnOutcome::Done {})) if self.denied => Exit::Denied,
+            Some(End::Turn(TurnOutcome::Done {})) => Exit::Done,
+            Some(End::Turn(TurnOutcome::Refused { .. })) => Exit::Refused,
+            Some(End::Turn(TurnOutcome::Failed { .. })) => Exit::Model,
+            Some(End::Turn(TurnOutcome::Interrupted {}) | End::Withdrawn | End::Archived) | None => Exit::Interrupted,
+        }
+    }
+
+    /// The end in one word, for `--json`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match &self.end {
+            Some(End::Turn(TurnOutcome::Done {})) => "done",
+            Some(End::Turn(TurnOutcome::Refused { .. })) => "refused",
+            Some(End::Turn(TurnOutcome::Failed { .. })) => "failed",
+            Some(End::Turn(TurnOutcome::Interrupted {})) => "interrupted",
+            Some(End::Withdrawn) => "withdrawn",
+            Some(End::Archived) => "archived",
+            None => "left",
+        }
+    }
+}

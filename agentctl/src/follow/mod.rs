@@ -1,0 +1,381 @@
+//! Following one session at a terminal: the loop behind `ask` and `attach`.
+//!
+//! * [`goal`]: when `ask` is done. [`question`]: the approval on the screen. [`editor`]: the line `attach` reads.
+//! * [`typed`]: what typed lines and Ctrl-C do. [`draw`]: what stands below the text. [`reconnect`]: what happens when
+//!   the daemon goes away.
+//!
+//! Invariant: a row is shown once, in order, whatever happens to the connection: the cursor is the last row that was
+//! folded in, and a new subscription starts after it.
+
+mod draw;
+pub mod editor;
+pub mod goal;
+pub mod question;
+pub mod reconnect;
+mod signals;
+pub mod typed;
+
+use std::collections::HashSet;
+
+use proto::approval::Verdict;
+use proto::event::Event;
+use proto::handshake::Role;
+use proto::ids::{ApprovalId, SessionId};
+use proto::live::Live;
+use proto::request::{AnswerApproval, Request, SendPrompt};
+use proto::response::{ResponseResult, ServerFrame};
+use tokio::time::{Instant, sleep_until};
+
+use crate::connect::Connection;
+use crate::context::Context;
+use crate::error::CtlError;
+use crate::exit::Exit;
+use crate::render::{Line, notes};
+use crate::screen::Screen;
+use crate::terminal::Keyboard;
+use crate::view::{Piece, View};
+use editor::Editor;
+use goal::{End, Goal};
+use question::{Fed, Question};
+use signals::Signals;
+use typed::Lines;
+
+/// What reaches the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Everything, for people.
+    Full,
+    /// The final answer alone.
+    Quiet,
+    /// Every frame as a JSON line.
+    Json,
+}
+
+/// What is followed and how.
+pub struct Follow<'a> {
+    /// Environment and terminals.
+    pub context: &'a Context,
+    /// The daemon.
+    pub connection: Connection,
+    /// The session.
+    pub session: SessionId,
+    /// What is shown of it.
+    pub view: View,
+    /// Where it is shown.
+    pub screen: Screen,
+    /// What reaches the user.
+    pub output: Output,
+    /// The prompt that is waited for, and as it was sent, to be sent again to a new daemon.
+    pub goal: Option<(Goal, SendPrompt)>,
+    /// The line that is typed, in `attach`.
+    pub editor: Option<Editor>,
+    /// Keys, where a person can be asked.
+    pub keyboard: Option<Keyboard>,
+    /// Lines from a standard input that is no terminal, in `attach`.
+    pub lines: Option<Lines>,
+    /// Whether a person may be asked and may type here.
+    pub interactive: bool,
+    answers: bool,
+    /// Text that waits for the end of its line while something is typed below it.
+    held: String,
+    role: Role,
+    lost: u32,
+    /// The connection is over; with the daemon's reason, when it said goodbye.
+    gone: Option<Option<String>>,
+    question: Option<Question>,
+    announced: HashSet<ApprovalId>,
+    interrupted: bool,
+    leaving: Option<Exit>,
+    painted_at: Instant,
+    dirty: bool,
+}
+
+/// The parts a [`Follow`] starts with.
+pub struct Parts<'a> {
+    /// Environment and terminals.
+    pub context: &'a Context,
+    /// The daemon.
+    pub connection: Connection,
+    /// The session.
+    pub session: SessionId,
+    /// What is shown of it.
+    pub view: View,
+    /// What reaches the user.
+    pub output: Output,
+    /// What the connection may do; a new one asks for the same.
+    pub role: Role,
+}
+
+impl std::fmt::Debug for Parts<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Follow<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Follow").field("session", &self.session).field("output", &self.output).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Follow<'a> {
+    /// Ready to run; neither keys nor a goal yet.
+    #[must_use]
+    pub fn new(parts: Parts<'a>) -> Self {
+        Self {
+            screen: Screen::standard(parts.context.tty),
+            context: parts.context,
+            connection: parts.connection,
+            session: parts.session,
+            view: parts.view,
+            output: parts.output,
+            goal: None,
+            editor: None,
+            keyboard: None,
+            lines: None,
+            interactive: false,
+            answers: false,
+            held: String::new(),
+            role: parts.role,
+            lost: 0,
+            gone: None,
+            question: None,
+            announced: HashSet::new(),
+            interrupted: false,
+            leaving: None,
+            painted_at: Instant::now(),
+            dirty: true,
+        }
+    }
+
+    /// Follows until the goal is reached, the user leaves or the daemon is gone for good.
+    ///
+    /// # Errors
+    /// Whatever ends it before that, as a sentence for the user.
+    pub async fn run(&mut self) -> Result<Exit, CtlError> {
+        let mut signals = Signals::new()?;
+        // After the signals: from here on no signal ends us with the terminal's mode changed. Never in the background.
+        if self.interactive {
+            self.keyboard = Keyboard::open(!self.screen.repaints())?;
+            self.answers = self.keyboard.is_some();
+            if self.answers && self.editor.is_some() {
+                self.screen.mark_pastes()?;
+            }
+        }
+        let result = loop {
+            if let Some(exit) = self.leaving {
+                break Ok(exit);
+            }
+            if self.goal.as_ref().is_some_and(|(goal, _)| goal.end().is_some()) {
+                break self.finish();
+            }
+            if self.pipe_is_done() {
+                break Ok(Exit::Done);
+            }
+            let result = match self.gone.take() {
+                Some(goodbye) => self.reconnect(goodbye).await,
+                None => match self.step(&mut signals).await {
+                    Err(CtlError::Connection(_) | CtlError::Lost) => {
+                        self.gone = Some(None);
+                        Ok(())
+                    }
+                    other => other,
+                },
+            };
+            if let Err(error) = result {
+                break Err(error);
+            }
+        };
+        self.release_held()?;
+        self.screen.clear()?;
+        self.screen.end_text()?;
+        result
+    }
+
+    async fn step(&mut self, signals: &mut Signals) -> Result<(), CtlError> {
+        let alarm = self.refresh()?;
+        let reads_keys = self.question.is_some() || self.editor.is_some();
+        tokio::select! {
+            frame = self.connection.next() => match frame {
+                Ok(Some(frame)) => self.frame(frame).await,
+                Ok(None) => { self.gone = Some(None); Ok(()) }
+                Err(error) => Err(error),
+            },
+            keys = read_keys(self.keyboard.as_ref()), if reads_keys => self.keys(&keys?).await,
+            line = typed::next_line(self.lines.as_mut()) => self.piped_line(line).await,
+            _ = signals.interrupt.recv() => self.interrupt().await,
+            _ = signals.terminate.recv() => { self.leaving = Some(Exit::Interrupted); Ok(()) }
+            _ = signals.hangup.recv() => { self.leaving = Some(Exit::Interrupted); Ok(()) }
+            _ = signals.go_on.recv() => self.go_on(),
+            _ = signals.resize.recv() => { self.dirty = true; self.screen.resized() }
+            () = sleep_until(alarm.unwrap_or_else(Instant::now)), if alarm.is_some() => Ok(()),
+        }
+    }
+
+    /// A stop by Ctrl-Z is over: the shell has changed the terminal's mode and its picture.
+    fn go_on(&mut self) -> Result<(), CtlError> {
+        self.screen.forget();
+        self.dirty = true;
+        match &self.keyboard {
+            Some(keyboard) => keyboard.resume()?,
+            None => return Ok(()),
+        }
+        if self.editor.is_some() { self.screen.mark_pastes() } else { Ok(()) }
+    }
+
+    async fn frame(&mut self, frame: ServerFrame) -> Result<(), CtlError> {
+        if self.output == Output::Json && !matches!(frame, ServerFrame::Response(_)) {
+            self.screen.json(&frame)?;
+        }
+        match frame {
+            ServerFrame::Event(frame) => self.event(&frame.event),
+            ServerFrame::Live(live) => self.live(&live),
+            ServerFrame::Lagged(_) => self.subscribe().await,
+            ServerFrame::Goodbye(goodbye) => {
+                self.gone = Some(Some(goodbye.reason));
+                Ok(())
+            }
+            ServerFrame::CaughtUp(_) => Ok(()),
+            ServerFrame::Response(response) => match response.result {
+                ResponseResult::Ok(_) => Ok(()),
+                ResponseResult::Error(error) => self.say(&notes::notice(&error.to_string())),
+            },
+        }
+    }
+
+    /// Folds one row in and shows it.
+    pub(crate) fn event(&mut self, event: &Event) -> Result<(), CtlError> {
+        if event.seq <= self.view.last {
+            return Ok(());
+        }
+        self.lost = 0;
+        if let Some((goal, _)) = &mut self.goal {
+            goal.event(event);
+        }
+        let columns = self.screen.columns();
+        let pieces = self.view.event(event, columns);
+        if self.view.turn.is_none() {
+            self.interrupted = false;
+        }
+        self.dirty = true;
+        self.show(pieces)
+    }
+
+    pub(crate) fn live(&mut self, live: &Live) -> Result<(), CtlError> {
+        let pieces = self.view.live(live);
+        self.dirty = true;
+        self.show(pieces)
+    }
+
+    fn show(&mut self, pieces: Vec<Piece>) -> Result<(), CtlError> {
+        if self.output != Output::Full {
+            return Ok(());
+        }
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => {
+                    self.held.push_str(&text);
+                    let upto =
+                        if self.is_typing() { self.held.rfind('\n').map_or(0, |at| at + 1) } else { self.held.len() };
+                    let ready: String = self.held.drain(..upto).collect();
+                    self.screen.text(&ready)?;
+                }
+                Piece::EndText => {
+                    self.release_held()?;
+                    self.screen.end_text()?;
+                }
+                Piece::Line(line) => self.say(&line)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn release_held(&mut self) -> Result<(), CtlError> {
+        let held = std::mem::take(&mut self.held);
+        self.screen.text(&held)
+    }
+
+    /// Whether a half typed line stands below the text: then text goes out by whole lines.
+    fn is_typing(&self) -> bool {
+        self.keyboard.is_some() && self.editor.as_ref().is_some_and(|editor| !editor.is_empty())
+    }
+
+    /// Writes a line of ours, in every output but JSON.
+    pub(crate) fn say(&mut self, line: &Line) -> Result<(), CtlError> {
+        self.dirty = true;
+        self.release_held()?;
+        self.screen.line(line)
+    }
+
+    async fn keys(&mut self, bytes: &[u8]) -> Result<(), CtlError> {
+        self.dirty = true;
+        let Some(question) = &mut self.question else { return self.typed(bytes).await };
+        if bytes.is_empty() {
+            // The terminal is gone: nobody will answer here.
+            self.leaving = Some(Exit::Interrupted);
+            return Ok(());
+        }
+        match question.feed(bytes, Instant::now()) {
+            Fed::Answer(verdict) => self.answer(verdict).await,
+            Fed::Taken => Ok(()),
+            Fed::NotMine => self.typed(bytes).await,
+        }
+    }
+
+    async fn answer(&mut self, verdict: Verdict) -> Result<(), CtlError> {
+        let Some(question) = self.question.take() else { return Ok(()) };
+        let approval = question.approval;
+        self.view.answers(approval.id);
+        let request = Request::AnswerApproval(AnswerApproval {
+            approval: approval.id.to_string(),
+            digest: Some(approval.digest),
+            verdict,
+        });
+        let refused = match self.connection.call(request).await {
+            Ok(_) => None,
+            Err(CtlError::Wire(error)) => Some(error),
+            // Not known whether it arrived: the question stays, and is asked again if it is still open then.
+            Err(error) => return Err(error),
+        };
+        // Its row closes it as well; an answer that was refused must not be asked for again and again.
+        self.view.open.retain(|open| open.id != approval.id);
+        match refused {
+            None => Ok(()),
+            Some(error) => self.say(&notes::notice(&error.to_string())),
+        }
+    }
+
+    /// The goal is reached: the last words.
+    fn finish(&mut self) -> Result<Exit, CtlError> {
+        let Some((goal, _)) = &self.goal else { return Ok(Exit::Done) };
+        match self.output {
+            Output::Full => {}
+            Output::Quiet => {
+                self.screen.text(goal.answer())?;
+                self.screen.end_text()?;
+                if let Some(End::Turn(outcome)) = goal.end() {
+                    notes::outcome(outcome).iter().try_for_each(|line| self.screen.line(line))?;
+                }
+            }
+            Output::Json => {
+                let result = serde_json::json!({ "result": {
+                    "session": self.session,
+                    "turn": goal.turn(),
+                    "outcome": goal.word(),
+                    "problem": goal.problem(),
+                    "text": goal.answer(),
+                    "exit": goal.exit().code(),
+                }});
+                self.screen.json(&result)?;
+            }
+        }
+        Ok(goal.exit())
+    }
+}
+
+async fn read_keys(keyboard: Option<&Keyboard>) -> Result<Vec<u8>, CtlError> {
+    match keyboard {
+        Some(keyboard) => keyboard.read().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,141 @@
+//! Sessions and the daemon's state as tables and blocks.
+
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use proto::approval::{Approval, Subject};
+use proto::ids::Timestamp;
+use proto::response::{DaemonStatus, SessionInfo, SessionState};
+
+use super::table::{Cell, table};
+use super::{Line, Style, approval, time};
+
+/// What a session is doing, in one word.
+#[must_use]
+pub fn state(info: &SessionInfo) -> (Style, &'static str) {
+    match info.state {
+        _ if info.archived => (Style::Dim, "archived"),
+        SessionState::Idle => (Style::Dim, "idle"),
+        SessionState::Thinking => (Style::Good, "thinking"),
+        SessionState::Running => (Style::Good, "running"),
+        SessionState::Asking => (Style::Warn, "asks you"),
+        SessionState::Waiting => (Style::Warn, "waits"),
+        SessionState::Stopping => (Style::Warn, "stopping"),
+    }
+}
+
+/// The list of sessions.
+#[must_use]
+pub fn list(sessions: &[SessionInfo], home: &str, now: Timestamp, columns: usize) -> Vec<Line> {
+    let rows: Vec<Vec<Cell>> = sessions
+        .iter()
+        .map(|info| {
+            let (style, word) = state(info);
+            vec![
+                (Style::Name, info.id.short()),
+                (Style::Bold, info.name.clone().unwrap_or_default()),
+                (style, word.to_owned()),
+                (Style::Dim, time::ago(info.active_at, now)),
+                (Style::Plain, shorten(&info.cwd, home)),
+                (Style::Plain, info.title.clone()),
+            ]
+        })
+        .collect();
+    table(&["SESSION", "NAME", "STATE", "ACTIVE", "DIRECTORY", "TITLE"], &rows, columns)
+}
+
+/// `~` for the home directory.
+fn shorten(path: &str, home: &str) -> String {
+    match Path::new(path).strip_prefix(home) {
+        Ok(rest) if !home.is_empty() && home != "/" => {
+            if rest.as_os_str().is_empty() {
+                "~".to_owned()
+            } else {
+                format!("~/{}", rest.display())
+            }
+        }
+        Ok(_) | Err(_) => path.to_owned(),
+    }
+}
+
+/// Names and values below each other.
+#[must_use]
+pub fn facts(rows: &[(&'static str, String)]) -> Vec<Line> {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
+    rows.iter()
+        .map(|(name, value)| {
+            let gap = " ".repeat(width - name.len());
+            Line::new().lit(Style::Dim, name).text(Style::Plain, &gap).text(Style::Plain, value)
+        })
+        .collect()
+}
+
+/// One session's state.
+#[must_use]
+pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
+    let mut rows = vec![
+        ("session", info.id.to_string()),
+        ("name", info.name.clone().unwrap_or_else(|| "–".to_owned())),
+        ("title", info.title.clone()),
+        ("directory", info.cwd.clone()),
+        ("model", format!("{} ({})", info.model, info.provider)),
+        ("state", state(info).1.to_owned()),
+        ("created", format!("{} ({})", time::date(info.created_at, zone), time::ago(info.created_at, now))),
+        ("active", format!("{} ({})", time::date(info.active_at, zone), time::ago(info.active_at, now))),
+        ("rows", info.head.to_string()),
+        ("queued", info.queued.len().to_string()),
+    ];
+    let clients: Vec<String> =
+        info.clients.iter().map(|c| format!("{} {}", c.program, c.terminal).trim_end().to_owned()).collect();
+    rows.push(("attached", if clients.is_empty() { "nobody".to_owned() } else { clients.join(", ") }));
+    rows.push(("shell", info.shim_pid.map_or_else(|| "not running".to_owned(), |pid| format!("process {pid}"))));
+    let mut lines = facts(&rows);
+    for asked in &info.approvals {
+        lines.push(Line::new());
+        lines.extend(approval_block(asked));
+    }
+    lines
+}
+
+/// An open approval with the commands that answer it.
+#[must_use]
+pub fn approval_block(asked: &Approval) -> Vec<Line> {
+    let mut lines = approval::question(asked);
+    let id = asked.id.short();
+    lines.push(
+        Line::new().lit(Style::Plain, "  ").text(Style::Dim, &format!("agentctl approve {id} · agentctl deny {id}")),
+    );
+    lines
+}
+
+/// One line about an approval.
+#[must_use]
+pub fn approval_title(asked: &Approval) -> String {
+    match &asked.subject {
+        Subject::Command(command) => format!("$ {}", command.command),
+        Subject::Edit(edit) => format!("edit {}", edit.diff.path),
+        Subject::Other(other) => other.title.clone(),
+    }
+}
+
+/// The daemon's state.
+#[must_use]
+pub fn status(status: &DaemonStatus, now: Timestamp) -> Vec<Line> {
+    let mut lines = facts(&[
+        (
+            "agentd",
+            format!("{} (process {}, started {})", status.release, status.pid, time::ago(status.started_at, now)),
+        ),
+        ("socket", status.socket.clone()),
+        ("database", status.database.clone()),
+        ("config", if status.config_files.is_empty() { "defaults".into() } else { status.config_files.join(", ") }),
+        ("model", format!("{} at {}", status.model, status.base_url)),
+        ("key", status.key_source.clone()),
+        ("accounting", status.accounting.clone()),
+        ("sessions", format!("{} ({} at work)", status.sessions, status.working)),
+        ("approvals", status.approvals.to_string()),
+        ("clients", status.clients.to_string()),
+    ]);
+    lines.extend(status.warnings.iter().map(|warning| super::notes::notice(warning)));
+    lines
+}

@@ -1,0 +1,190 @@
+//! Configuration: one tree of settings, each with its default and its reason here.
+//!
+//! Owns the settings' types, their layers ([`load`]) and where files live ([`paths`]). Nothing here reads a workspace:
+//! endpoints, keys and limits come from the user and the system only.
+//!
+//! Invariant: an unknown key is an error that names it, never ignored; every setting `a.b` has the environment override
+//! `AGENTD_A_B`.
+
+pub mod load;
+pub mod paths;
+pub mod units;
+
+use serde::{Deserialize, Serialize};
+
+use units::{Size, Span};
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The model and where it lives.
+    pub model: ModelConfig,
+    /// Limits of the shell.
+    pub shell: ShellConfig,
+    /// Limits of a turn.
+    pub turn: TurnConfig,
+    /// What runs without a question.
+    pub policy: PolicyConfig,
+    /// Questions to the user.
+    pub approval: ApprovalConfig,
+    /// The socket.
+    pub server: ServerConfig,
+    /// The log of the daemon itself.
+    pub log: LogConfig,
+}
+
+/// The model and where it lives. An empty string means "not set".
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelConfig {
+    /// `anthropic`: the Messages API with its typed tools, caching and thinking. `compat`: a server that speaks the same
+    /// protocol (llama.cpp, Ollama, …): explicit tool schemas, no thinking, no caching.
+    pub provider: ProviderKind,
+    /// Base URL without `/v1`.
+    pub base_url: String,
+    /// Model id for new sessions.
+    pub name: String,
+    /// Output limit of one reply in tokens, thinking included. 32,000 is what the field uses for unknown models.
+    pub max_tokens: u32,
+    /// `anthropic-version` header.
+    pub api_version: String,
+    /// Beta names for the `anthropic-beta` header.
+    pub betas: Vec<String>,
+    /// A command whose standard output is the key; run by `/bin/sh -c`.
+    pub key_helper: String,
+    /// A file that holds the key; must not be readable by others.
+    pub key_file: String,
+    /// A scenario for new sessions instead of a model: a built-in name or an absolute path.
+    pub scenario: String,
+}
+
+/// Which dialect the endpoint speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKind {
+    /// Anthropic's own API.
+    #[default]
+    Anthropic,
+    /// A compatible server.
+    Compat,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            provider: ProviderKind::Anthropic,
+            base_url: "https://api.anthropic.com".into(),
+            name: "claude-opus-5-5".into(),
+            max_tokens: 32_000,
+            api_version: "2026-10-21".into(),
+            betas: Vec::new(),
+            key_helper: String::new(),
+            key_file: String::new(),
+            scenario: String::new(),
+        }
+    }
+}
+
+/// Limits of the shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShellConfig {
+    /// When a command is ended. 120 s is what models expect of this tool.
+    pub deadline: Span,
+    /// Bytes of a command's output kept on disk; beyond it the first and last part.
+    pub spool: Size,
+    /// Characters of output the model receives; beyond it head and tail. 30,000 is what models expect.
+    pub output_chars: usize,
+    /// Names of environment variables that the shell never sees, beside `ANTHROPIC_*`; a trailing `*` is a wildcard.
+    pub secret_names: Vec<String>,
+}
+
+impl Default for ShellConfig {
+    fn default() -> Self {
+        Self {
+            deadline: Span::from_secs(120),
+            spool: Size(64 * 1024 * 1024),
+            output_chars: 30_000,
+            secret_names: Vec::new(),
+        }
+    }
+}
+
+/// Limits of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TurnConfig {
+    /// Requests to the model in one turn; a model that loops is stopped here. 200 is several times the longest useful
+    /// turn seen in the field.
+    pub requests_max: u32,
+}
+
+impl Default for TurnConfig {
+    fn default() -> Self {
+        Self { requests_max: 200 }
+    }
+}
+
+/// What runs without a question, beside views and what rules allow (`policy.toml` beside this file).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyConfig {
+    /// Commands that are proved to only read: `ask` or `run`.
+    pub read_only: ReadOnly,
+}
+
+/// What is done with a command that only reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadOnly {
+    /// The user is asked, as for any command.
+    #[default]
+    Ask,
+    /// It runs.
+    Run,
+}
+
+/// Questions to the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApprovalConfig {
+    /// When an unanswered question becomes a denial. A day: long enough for a night's sleep.
+    pub expiry: Span,
+}
+
+impl Default for ApprovalConfig {
+    fn default() -> Self {
+        Self { expiry: Span::from_secs(24 * 60 * 60) }
+    }
+}
+
+/// The socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerConfig {
+    /// Connections at once. 256 is 50 sessions with 4 clients each and room; each costs a few tens of KiB.
+    pub connections_max: usize,
+    /// How long a peer may take for its preface.
+    pub handshake: Span,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self { connections_max: 256, handshake: Span::from_secs(5) }
+    }
+}
+
+/// The log of the daemon itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogConfig {
+    /// `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `info,agentd::session=debug`.
+    pub level: String,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { level: "info".into() }
+    }
+}

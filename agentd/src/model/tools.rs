@@ -1,0 +1,68 @@
+//! The definitions of the two tools that every session has, as the model is told of them. Pure; what they do is
+//! [`crate::tools`]' business.
+
+use proto::json::JsonText;
+use serde_json::json;
+
+use super::wire::Profile;
+
+/// The tools' definitions, in the order in which they are sent. `max_characters` is the longest view of a file.
+///
+/// Anthropic's models were trained on these two by type; other servers need schemas. The names are the same.
+#[must_use]
+pub fn tool_definitions(profile: Profile, max_characters: u32) -> Vec<JsonText> {
+    let tools = match profile {
+        Profile::Anthropic => [
+            json!({"type": "bash_20250124", "name": "bash"}),
+            json!({
+                "type": "text_editor_20250728", "name": "str_replace_based_edit_tool", "max_characters": max_characters,
+            }),
+        ],
+        Profile::Compat => [bash_with_schema(), editor_with_schema()],
+    };
+    tools.iter().map(JsonText::from_value).collect()
+}
+
+fn bash_with_schema() -> serde_json::Value {
+    json!({
+        "name": "bash",
+        "description": "Runs a command in one bash that lives as long as the session: the directory, variables and \
+            background jobs carry over to the next call. The result is what the command wrote, errors included, and its \
+            exit status. Nothing can be typed into a running command. With restart a fresh bash takes its place.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "description": "What to run. Not needed with restart."},
+                "restart": {"type": "boolean", "description": "true ends this bash and starts a new one."},
+            },
+            "required": [],
+        },
+    })
+}
+
+fn editor_with_schema() -> serde_json::Value {
+    // No minItems or minimum: grammar-based servers stumble over them.
+    json!({
+        "name": "str_replace_based_edit_tool",
+        "description": "Reads and changes text files. view: a file with line numbers, or what a directory holds. create: \
+            a new file. str_replace: puts new_str in the place of old_str, which must occur exactly once. insert: adds \
+            insert_text after line insert_line, where 0 is the file's start.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "enum": ["view", "create", "str_replace", "insert"]},
+                "path": {"type": "string", "description": "The file or directory."},
+                "view_range": {
+                    "type": "array", "items": {"type": "integer"},
+                    "description": "view: the first and the last line, from 1; -1 as the last is the end.",
+                },
+                "file_text": {"type": "string", "description": "create: all of the file."},
+                "old_str": {"type": "string", "description": "str_replace: the exact text to replace."},
+                "new_str": {"type": "string", "description": "str_replace: what takes its place; empty deletes."},
+                "insert_line": {"type": "integer", "description": "insert: the line after which the text goes."},
+                "insert_text": {"type": "string", "description": "insert: the text."},
+            },
+            "required": ["command", "path"],
+        },
+    })
+}

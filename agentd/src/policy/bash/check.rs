@@ -1,0 +1,457 @@
+//! The walk over a script that proves, part by part, that it only reads or that a rule allows it.
+//!
+//! Branches are not followed by their conditions: every part must be proved, in every directory it might run in.
+//!
+//! Invariant: a part without a finding has been proved.
+
+use std::path::{Path, PathBuf};
+
+use super::known::environment;
+use super::known::shell::{condition, harmless_variable};
+use super::known::wrappers::{Unwrapped, unwrap};
+use super::known::{MAX_WRAPPERS, Surroundings, program, read_only};
+use super::value::{Start, Value, Variables, value};
+use super::{Assign, Compound, Kind, List, Node, Operation, Part, Redirect, Simple, Word};
+use crate::policy::path;
+use crate::policy::rule::Rule;
+use crate::policy::words::listed;
+use crate::policy::{Context, Verdict};
+
+/// Most directories a script can be in at once before its place counts as unknown.
+const MAX_PLACES: usize = 16;
+
+/// What the walk found.
+#[derive(Debug, Default)]
+pub(in crate::policy) struct Findings<'r> {
+    /// Why parts are not proved, in the order of the text.
+    pub(in crate::policy) doubts: Vec<String>,
+    /// The rules that allowed a part which was not proved to only read.
+    pub(in crate::policy) allowed_by: Vec<&'r Rule>,
+    /// The simple commands, as text.
+    pub(in crate::policy) parts: Vec<String>,
+    /// The words of simple commands that are neither proved nor allowed, for proposals; `None` when a part is in doubt for
+    /// something other than its words.
+    pub(in crate::policy) unproved: Vec<Option<Vec<Value>>>,
+}
+
+/// Walks a script.
+pub(in crate::policy) fn check<'a>(list: &List, context: &'a Context<'a>) -> Findings<'a> {
+    let mut walk = Walk {
+        context,
+        variables: Variables::default(),
+        places: vec![context.cwd.to_owned()],
+        loops: 0,
+        findings: Findings::default(),
+    };
+    walk.list(list);
+    walk.findings
+}
+
+struct Walk<'a> {
+    context: &'a Context<'a>,
+    variables: Variables,
+    /// The directories this point of the script may be in; none when that is not known.
+    places: Vec<PathBuf>,
+    loops: usize,
+    findings: Findings<'a>,
+}
+
+impl<'a> Walk<'a> {
+    fn doubt(&mut self, why: impl Into<String>) {
+        self.findings.doubts.push(why.into());
+        self.findings.unproved.push(None);
+    }
+
+    fn list(&mut self, list: &[Node]) {
+        for node in list {
+            match node {
+                Node::Simple(simple) => self.simple(simple),
+                Node::Pipeline(parts) => self.list(parts),
+                Node::Conjunction(parts) => self.conjunction(parts),
+                Node::Compound(compound) => self.compound(compound),
+            }
+        }
+    }
+
+    /// Commands of which each runs only where the one before it succeeded: a change of directory is certain for the rest,
+    /// and behind the whole any of the places is possible.
+    fn conjunction(&mut self, parts: &List) {
+        let mut all = self.places.clone();
+        let mut followed = true;
+        for part in parts {
+            let before = self.places.len();
+            self.list(std::slice::from_ref(part));
+            if part.is_simple() && self.places.len() > before {
+                self.places.drain(..before);
+            }
+            for place in &self.places {
+                if !all.contains(place) {
+                    all.push(place.clone());
+                }
+            }
+            // Once a place is unknown, so is every later one.
+            followed &= !self.places.is_empty() && all.len() <= MAX_PLACES;
+            if !followed {
+                self.places.clear();
+                all.clear();
+            }
+        }
+        self.places = all;
+    }
+
+    /// A list whose change of directory does not last.
+    fn aside(&mut self, list: &List) {
+        let places = self.places.clone();
+        self.list(list);
+        self.places = places;
+    }
+
+    fn compound(&mut self, compound: &Compound) {
+        for word in &compound.words {
+            self.word(word);
+        }
+        for redirect in &compound.redirects {
+            self.redirect(redirect);
+        }
+        match &compound.kind {
+            Kind::Group | Kind::Case => self.bodies(compound),
+            Kind::Subshell => {
+                for body in &compound.bodies {
+                    self.aside(body);
+                }
+            }
+            Kind::Loop => self.repeat(compound),
+            Kind::For { name } => self.for_loop(name, compound),
+            Kind::Select { .. } => {
+                self.doubt("`select` waits for an answer");
+                self.repeat(compound);
+            }
+            Kind::ForArithmetic => {
+                self.doubt("arithmetic with variables can run commands");
+                self.repeat(compound);
+            }
+            Kind::Arithmetic { names: true } => self.doubt("arithmetic with variables can run commands"),
+            Kind::Arithmetic { names: false } => {}
+            Kind::Function { name } => {
+                self.doubt(format!("it defines a function, {name}, which later commands would run"));
+                self.bodies(compound);
+            }
+            Kind::Condition => {
+                let words: Vec<Value> = compound.words.iter().map(|word| value(word, &self.variables)).collect();
+                if let Err(why) = condition(&words) {
+                    self.doubt(why);
+                }
+            }
+            Kind::Coprocess => {
+                self.doubt("a coprocess goes on behind the command");
+                self.bodies(compound);
+            }
+        }
+    }
+
+    fn bodies(&mut self, compound: &Compound) {
+        for body in &compound.bodies {
+            self.list(body);
+        }
+    }
+
+    fn repeat(&mut self, compound: &Compound) {
+        self.loops += 1;
+        self.bodies(compound);
+        self.loops -= 1;
+    }
+
+    fn for_loop(&mut self, name: &str, compound: &Compound) {
+        self.assigned(name);
+        // What the list says holds only inside the body, and only while nothing else assigns the variable.
+        if !compound.bodies.iter().any(may_assign) {
+            self.variables.learn(name, &compound.words);
+        }
+        self.repeat(compound);
+        self.variables.forget(name);
+    }
+
+    fn assigned(&mut self, name: &str) {
+        self.variables.forget(name);
+        if let Err(why) = harmless_variable(name) {
+            self.doubt(why);
+        } else if self.context.shell.attributes() {
+            self.doubt("a variable of this shell evaluates what is assigned to it");
+        }
+    }
+
+    fn word(&mut self, word: &Word) {
+        self.pieces(&word.parts);
+    }
+
+    fn pieces(&mut self, parts: &[Part]) {
+        for part in parts {
+            match part {
+                Part::Command { body, .. } | Part::Process { body } => self.aside(body),
+                Part::Parameter { name, operation, .. } => self.parameter(name, operation),
+                Part::Text { .. } | Part::Number | Part::Home => {}
+            }
+        }
+    }
+
+    fn parameter(&mut self, name: &str, operation: &Operation) {
+        if self.context.shell.attributes() {
+            self.doubt(format!("${name} may be evaluated"));
+        }
+        match operation {
+            Operation::Plain | Operation::Length => {}
+            Operation::With(inner) => self.pieces(inner),
+            Operation::Assign(inner) => {
+                self.assigned(name);
+                self.doubt(format!("${{{name}:=…}} assigns a variable"));
+                self.pieces(inner);
+            }
+            Operation::Fail(inner) => {
+                self.doubt(format!("${{{name}:?…}} may end the shell"));
+                self.pieces(inner);
+            }
+        }
+    }
+
+    fn redirect(&mut self, redirect: &Redirect) {
+        match redirect {
+            Redirect::Duplicate => {}
+            Redirect::Text(word) => self.word(word),
+            Redirect::Read(word) => {
+                self.word(word);
+                let place = value(word, &self.variables);
+                let sound = match &place {
+                    Value::Known(text) => !path::device(Path::new(text)),
+                    // A prefix that can still become `/dev/tcp/…` is a network connection.
+                    Value::One(Start::Text(start)) | Value::Many(Start::Text(start)) => {
+                        !start.starts_with("/dev") && !"/dev".starts_with(start.as_str())
+                    }
+                    Value::One(Start::Anything) | Value::Many(Start::Anything) => false,
+                };
+                if !sound {
+                    self.doubt("it reads from a device, the network or an unknown file");
+                } else if path::secret(Path::new(&shown(word))) {
+                    self.doubt(format!("{} may hold a secret", shown(word)));
+                }
+            }
+            Redirect::Write(word) => {
+                self.word(word);
+                if value(word, &self.variables).known() != Some("/dev/null") {
+                    self.doubt(format!("it writes to {}", shown(word)));
+                }
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple) {
+        self.findings.parts.push(visible(&simple.text));
+        for word in &simple.words {
+            self.word(word);
+        }
+        for redirect in &simple.redirects {
+            self.redirect(redirect);
+        }
+        for assign in &simple.assigns {
+            self.assign(assign, simple.words.is_empty());
+        }
+        let words: Vec<Value> = simple.words.iter().map(|word| value(word, &self.variables)).collect();
+        let Some(first) = words.first() else { return };
+        let Some(name) = first.known() else {
+            return self.doubt("the name of a command is not known before it runs");
+        };
+        if name == "cd" && self.context.shell.shadowed(name).is_none() {
+            return self.change_directory(&words[1..]);
+        }
+        if may_assign_by_name(name) {
+            self.variables = Variables::default();
+        }
+        match self.judge(&words, 0, false) {
+            Ok(None) => {
+                if let Some(secret) = exposes(program(name).unwrap_or(name), &simple.words) {
+                    self.doubt(format!("{secret} is a device or may hold a secret"));
+                }
+            }
+            Ok(Some(rule)) => self.findings.allowed_by.push(rule),
+            Err(why) => {
+                self.findings.doubts.push(why);
+                self.findings.unproved.push(Some(innermost(&words).to_vec()));
+            }
+        }
+    }
+
+    fn assign(&mut self, assign: &Assign, alone: bool) {
+        for word in &assign.values {
+            self.word(word);
+        }
+        if alone {
+            return self.assigned(&assign.name);
+        }
+        let single = assign.values.first().filter(|_| !assign.compound);
+        let proof = match single {
+            Some(word) => environment::harmless(&assign.name, &value(word, &self.variables)),
+            None => Err(format!("setting {} for a command may change what it does", assign.name)),
+        };
+        if let Err(why) = proof {
+            self.doubt(why);
+        }
+    }
+
+    /// Nothing when the words only read, the rule when one allows them, else the doubt.
+    fn judge(&self, words: &[Value], depth: usize, external: bool) -> Result<Option<&'a Rule>, String> {
+        let Some((name, arguments)) = words.split_first() else { return Err("a command is missing".to_owned()) };
+        let name = name.known().ok_or("the name of a command is not known before it runs")?;
+        let moved = self.context.shell.moved() || self.places.iter().any(|place| place != self.context.cwd);
+        let moved = moved || self.places.is_empty();
+        let around = Surroundings { context: self.context, moved, external, depth };
+        let Err(why) = read_only(name, arguments, &around) else { return Ok(None) };
+        if self.context.shell.shadowed(name).is_some() {
+            return Err(why);
+        }
+        let rules = self.context.rules.rules.iter();
+        if let Some(rule) = rules.filter(|rule| rule.verdict == Verdict::Allow).find(|rule| rule.covers(words)) {
+            return Ok(Some(rule));
+        }
+        match unwrap(program(name).unwrap_or(name), arguments) {
+            Some(Unwrapped::Command(inner)) if depth < MAX_WRAPPERS => {
+                self.judge(inner, depth + 1, external || !matches!(name, "command" | "builtin"))
+            }
+            Some(Unwrapped::Command(_) | Unwrapped::Nothing | Unwrapped::Unclear) | None => Err(why),
+        }
+    }
+
+    fn change_directory(&mut self, arguments: &[Value]) {
+        let plain = |value: &Value| value.known().is_some_and(|text| matches!(text, "-L" | "-P" | "-e" | "--"));
+        let targets: Vec<&Value> = arguments.iter().filter(|argument| !plain(argument)).collect();
+        let target = match targets.as_slice() {
+            [Value::Known(target)] if !target.is_empty() && !target.starts_with('-') => Path::new(target.as_str()),
+            _ => {
+                self.places.clear();
+                return self.doubt("the directory it changes to is not known");
+            }
+        };
+        let climbs = target.components().any(|c| c == std::path::Component::ParentDir);
+        let inside = self.places.iter().all(|place| path::inside(self.context.workspace, place, target));
+        if self.places.is_empty() || !inside || (climbs && self.loops > 0) {
+            self.places.clear();
+            return self.doubt("it changes to a directory outside the workspace");
+        }
+        let entered: Vec<PathBuf> = self.places.iter().filter_map(|place| path::resolve(place, target)).collect();
+        for place in entered {
+            if !self.places.contains(&place) {
+                self.places.push(place);
+            }
+        }
+        if self.places.len() > MAX_PLACES {
+            self.places.clear();
+            self.doubt("it changes its directory too often to be followed");
+        }
+    }
+}
+
+/// The command inside transparent wrappers.
+fn innermost(words: &[Value]) -> &[Value] {
+    let mut words = words;
+    while let Some((Some(name), arguments)) = words.split_first().map(|(name, arguments)| (name.known(), arguments)) {
+        match unwrap(program(name).unwrap_or(name), arguments) {
+            Some(Unwrapped::Command(inner)) => words = inner,
+            Some(Unwrapped::Nothing | Unwrapped::Unclear) | None => break,
+        }
+    }
+    words
+}
+
+/// Whether anything in a body could assign a variable by other means than a loop's own list.
+fn may_assign(list: &List) -> bool {
+    list.iter().any(|node| match node {
+        Node::Simple(simple) => {
+            let name = simple.words.first().map(shown).unwrap_or_default();
+            !simple.assigns.is_empty() || may_assign_by_name(&name) || simple.words.iter().any(assigns_inside)
+        }
+        Node::Pipeline(parts) | Node::Conjunction(parts) => may_assign(parts),
+        Node::Compound(compound) => {
+            matches!(
+                compound.kind,
+                Kind::For { .. } | Kind::Select { .. } | Kind::Function { .. } | Kind::ForArithmetic
+            ) || matches!(compound.kind, Kind::Arithmetic { .. })
+                || compound.words.iter().any(assigns_inside)
+                || compound.bodies.iter().any(may_assign)
+        }
+    })
+}
+
+fn assigns_inside(word: &Word) -> bool {
+    word.parts.iter().any(|part| match part {
+        Part::Parameter { operation, .. } => match operation {
+            Operation::Plain | Operation::Length => false,
+            Operation::With(_) | Operation::Assign(_) | Operation::Fail(_) => true,
+        },
+        Part::Text { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => false,
+    })
+}
+
+fn may_assign_by_name(name: &str) -> bool {
+    matches!(
+        name,
+        "read"
+            | "printf"
+            | "export"
+            | "declare"
+            | "typeset"
+            | "local"
+            | "readonly"
+            | "unset"
+            | "let"
+            | "mapfile"
+            | "readarray"
+            | "getopts"
+            | "eval"
+            | "source"
+            | "."
+            | "command"
+            | "builtin"
+            | "set"
+            | "wait"
+            | "coproc"
+            | ""
+    )
+}
+
+/// A word as it might be shown: its text, with a star for what is not known.
+fn shown(word: &Word) -> String {
+    let texts = word.parts.iter().map(|part| match part {
+        Part::Text { text, .. } => text.as_str(),
+        Part::Home => "~",
+        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number => "*",
+    });
+    visible(&texts.collect::<String>())
+}
+
+/// The first argument that is a secret or a device whose content the command would print.
+fn exposes(name: &str, words: &[Word]) -> Option<String> {
+    const NAMES_ONLY: &str = "\
+    : [ basename cd dirname du echo false fd fdfind find ls printf pwd readlink realpath stat test tree true \
+    type which";
+    if listed(NAMES_ONLY, name) {
+        return None;
+    }
+    let pattern_first = matches!(name, "grep" | "egrep" | "fgrep" | "rg" | "git");
+    let texts = words.iter().skip(1).map(shown).filter(|text| !text.starts_with('-'));
+    let mut texts = texts.skip(usize::from(pattern_first));
+    texts.find(|text| {
+        let text = text.rsplit(':').next().unwrap_or(text);
+        path::secret(Path::new(text)) || path::device(Path::new(text))
+    })
+}
+
+/// Text with control and invisible characters shown as escapes.
+pub(in crate::policy) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if (c.is_control() && c != '\n' && c != '\t') || super::parse::deceptive(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

@@ -1,0 +1,127 @@
+//! The log's words → the wire's words. Nothing else in the daemon knows both.
+
+use proto::event::{
+    ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Event, EventBody, Notice,
+    PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, SessionArchived, SessionCreated,
+    SessionRenamed, TurnEnded, TurnStarted,
+};
+use proto::json::JsonText;
+
+use crate::content::Part;
+use crate::store::LogRow;
+use crate::store::entry::{CallResult, Created, Entry, Prompt, StoredBlock, StoredInput, StoredKind, StoredReply};
+use crate::tools::call::title;
+
+/// A row as clients see it.
+#[must_use]
+pub fn event(row: &LogRow) -> Event {
+    Event { seq: row.seq, at: row.at, body: body(&row.entry) }
+}
+
+fn body(entry: &Entry) -> EventBody {
+    match entry {
+        Entry::Created(Created { cwd, name, model, provider }) => EventBody::SessionCreated(SessionCreated {
+            cwd: cwd.clone(),
+            name: name.clone(),
+            model: model.clone(),
+            provider: provider.clone(),
+        }),
+        Entry::PromptAccepted(Prompt { prompt, text, approve, by }) => EventBody::PromptAccepted(PromptAccepted {
+            prompt: *prompt,
+            text: text.clone(),
+            approve: *approve,
+            by: by.clone(),
+        }),
+        Entry::PromptWithdrawn { prompt, by } => {
+            EventBody::PromptWithdrawn(PromptWithdrawn { prompt: *prompt, by: by.clone() })
+        }
+        Entry::TurnStarted { turn, prompt } => EventBody::TurnStarted(TurnStarted { turn: *turn, prompt: *prompt }),
+        Entry::RequestSent { turn, request, attempt } => {
+            EventBody::RequestSent(RequestSent { turn: *turn, request: *request, attempt: *attempt })
+        }
+        Entry::RequestFailed { turn, request, attempt, problem, next_try } => EventBody::RequestFailed(RequestFailed {
+            turn: *turn,
+            request: *request,
+            attempt: *attempt,
+            problem: problem.clone(),
+            next_try: *next_try,
+        }),
+        Entry::ReplyReceived(reply) => EventBody::ReplyReceived(self::reply(reply)),
+        Entry::Nudged { text, .. } => notice(&format!("told the model: {text}")),
+        Entry::ApprovalAsked { approval, .. } => EventBody::ApprovalAsked(ApprovalAsked { approval: approval.clone() }),
+        Entry::ApprovalClosed { approval, call, verdict, by } => EventBody::ApprovalClosed(ApprovalClosed {
+            approval: *approval,
+            call: *call,
+            verdict: verdict.clone(),
+            by: by.clone(),
+        }),
+        Entry::CallStarted { turn, call, allowed_by, .. } => {
+            EventBody::CallStarted(CallStarted { turn: *turn, call: *call, allowed_by: allowed_by.clone() })
+        }
+        Entry::CallFinished(result) => EventBody::CallFinished(finished(result)),
+        Entry::InterruptRequested { by, .. } => notice(&format!("interrupted by {by}")),
+        Entry::TurnEnded { turn, outcome } => EventBody::TurnEnded(TurnEnded { turn: *turn, outcome: outcome.clone() }),
+        Entry::Notice { text } => notice(text),
+        Entry::Renamed { name, by } => EventBody::SessionRenamed(SessionRenamed { name: name.clone(), by: by.clone() }),
+        Entry::Archived { by } => EventBody::SessionArchived(SessionArchived { by: by.clone() }),
+    }
+}
+
+fn notice(text: &str) -> EventBody {
+    EventBody::Notice(Notice { text: text.to_owned() })
+}
+
+fn reply(reply: &StoredReply) -> ReplyReceived {
+    ReplyReceived {
+        turn: reply.turn,
+        request: reply.request,
+        blocks: reply.blocks.iter().map(block).collect(),
+        stop_reason: reply.stop_reason.clone(),
+        usage: reply.usage,
+    }
+}
+
+fn block(block: &StoredBlock) -> Block {
+    match &block.kind {
+        StoredKind::Text { text } => Block::Text { text: text.clone() },
+        StoredKind::Thinking { text } => Block::Thinking { text: text.clone() },
+        StoredKind::Other { kind } => Block::Other { kind: kind.clone() },
+        StoredKind::Call(call) => {
+            let input = match &call.input {
+                StoredInput::Valid(input) => input.clone(),
+                StoredInput::Broken(_) => JsonText::from_value(&serde_json::Value::Null),
+            };
+            Block::Call(CallBlock {
+                call: call.call,
+                tool_use_id: call.tool_use_id.clone(),
+                tool: call.tool.clone(),
+                title: title(&call.tool, &input),
+                input,
+            })
+        }
+    }
+}
+
+fn finished(result: &CallResult) -> CallFinished {
+    CallFinished {
+        turn: result.turn,
+        call: result.call,
+        outcome: result.outcome.clone(),
+        text: text_of(&result.content),
+        is_error: result.is_error,
+        duration_ms: result.duration_ms,
+        diff: result.diff.clone(),
+    }
+}
+
+/// The parts as one text; an image is named, not sent.
+fn text_of(parts: &[Part]) -> String {
+    let texts: Vec<String> = parts
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Image { media_type, data } => format!("[{media_type}, {} bytes of base64]", data.len()),
+        })
+        .collect();
+    texts.join("\n")
+}

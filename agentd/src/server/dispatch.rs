@@ -1,0 +1,258 @@
+//! Every request by name, and what it needs.
+
+use std::sync::atomic::Ordering;
+
+use proto::approval::Decider;
+use proto::handshake::Role;
+use proto::ids::Seq;
+use proto::request::{PROMPT_BYTES_MAX, Request, SessionChange};
+use proto::response::{
+    Approvals, Attached, DaemonStatus, Done, ErrorCode, LogPage, Response, SessionState, Sessions, WireError,
+};
+
+use super::connection::Connection;
+use super::{convert, subscription};
+use crate::session::select::check_name;
+use crate::session::{SessionHandle, Subscription, storage_error};
+use crate::shell::Accounting;
+use crate::store::entry::Prompt;
+
+/// Most rows in one page of a log.
+const LOG_PAGE_MAX: u32 = 1_000;
+
+/// Sessions one connection may be attached to: an overview of all of them, not more.
+const ATTACHED_MAX: usize = 64;
+
+/// A subscription whose response has not been sent yet: its rows come after.
+pub(super) struct PendingPump {
+    session: SessionHandle,
+    since: Seq,
+    subscription: Subscription,
+}
+
+/// What a request may do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Power {
+    /// Look.
+    Watch,
+    /// Answer approvals.
+    Approve,
+    /// Anything.
+    Drive,
+}
+
+fn power(request: &Request) -> Power {
+    match request {
+        Request::Hello(_)
+        | Request::Status(_)
+        | Request::ListSessions(_)
+        | Request::ShowSession(_)
+        | Request::ReadLog(_)
+        | Request::Attach(_)
+        | Request::Detach(_)
+        | Request::ListApprovals(_) => Power::Watch,
+        Request::AnswerApproval(_) => Power::Approve,
+        Request::CreateSession(_)
+        | Request::SendPrompt(_)
+        | Request::WithdrawPrompt(_)
+        | Request::Interrupt(_)
+        | Request::ChangeSession(_)
+        | Request::Shutdown(_) => Power::Drive,
+    }
+}
+
+fn may(role: Role, power: Power) -> bool {
+    match role {
+        Role::Driver => true,
+        Role::Approver => power != Power::Drive,
+        Role::Observer => power == Power::Watch,
+    }
+}
+
+/// Serves one request.
+///
+/// # Errors
+/// What failed, for the client.
+pub(super) async fn serve(connection: &mut Connection, request: Request) -> Result<Response, WireError> {
+    if !may(connection.role, power(&request)) {
+        return Err(error(ErrorCode::Forbidden, "this connection may only watch", "connect as driver"));
+    }
+    let server = std::sync::Arc::clone(&connection.server);
+    let registry = &server.registry;
+    match request {
+        Request::Hello(hello) => {
+            connection.client = hello.client;
+            Ok(done())
+        }
+        Request::Status(_) => status(connection).await,
+        Request::CreateSession(create) => {
+            let session = registry.create(create).await?;
+            Ok(Response::Session(session.info().await?))
+        }
+        Request::ListSessions(list) => {
+            let sessions = registry.list(list.archived, list.cwd.as_deref()).await?;
+            Ok(Response::Sessions(Sessions { sessions }))
+        }
+        Request::ShowSession(show) => {
+            let session = registry.find(&show.session).await?;
+            Ok(Response::Session(session.info().await?))
+        }
+        Request::ReadLog(read) => {
+            let session = registry.find(&read.session).await?.id();
+            let limit = read.limit.clamp(1, LOG_PAGE_MAX);
+            let store = &registry.context().store;
+            let rows = store.rows(session, read.since, limit + 1).await.map_err(|e| storage_error(&e))?;
+            let more = rows.len() > limit as usize;
+            let events = rows.iter().take(limit as usize).map(convert::event).collect();
+            Ok(Response::Log(LogPage { session, events, more }))
+        }
+        Request::Attach(attach) => {
+            registry.offer(&attach.endpoint);
+            let session = registry.find(&attach.session).await?;
+            attach_to(connection, session, attach.since).await
+        }
+        Request::Detach(detach) => {
+            let session = registry.find(&detach.session).await?;
+            if let Some(pump) = connection.attached.remove(&session.id()) {
+                pump.abort();
+            }
+            Ok(done())
+        }
+        Request::SendPrompt(send) => {
+            registry.offer(&send.endpoint);
+            if send.text.trim().is_empty() {
+                return Err(error(ErrorCode::BadRequest, "the prompt is empty", "say what to do"));
+            }
+            if send.text.len() > PROMPT_BYTES_MAX {
+                let message = format!("the prompt is {} bytes long, the limit is {PROMPT_BYTES_MAX}", send.text.len());
+                return Err(error(ErrorCode::Limit, &message, "put the text in a file and name the file"));
+            }
+            let session = registry.find(&send.session).await?;
+            let prompt = Prompt { prompt: send.prompt, text: send.text, approve: send.approve, by: connection.name() };
+            session.prompt(prompt).await.map(Response::Accepted)
+        }
+        Request::WithdrawPrompt(withdraw) => {
+            let session = registry.find(&withdraw.session).await?;
+            session.withdraw(withdraw.prompt, connection.name()).await.map(|()| done())
+        }
+        Request::Interrupt(interrupt) => {
+            let session = registry.find(&interrupt.session).await?;
+            session.interrupt(connection.name()).await.map(|()| done())
+        }
+        Request::ListApprovals(list) => {
+            let mut approvals = Vec::new();
+            let only = match &list.session {
+                Some(selector) => Some(registry.find(selector).await?.id()),
+                None => None,
+            };
+            for info in registry.list(true, None).await? {
+                if only.is_none_or(|id| id == info.id) {
+                    approvals.extend(info.approvals);
+                }
+            }
+            approvals.sort_by_key(|approval| approval.asked_at);
+            Ok(Response::Approvals(Approvals { approvals }))
+        }
+        Request::AnswerApproval(answer) => {
+            let (session, approval) = registry.find_approval(&answer.approval).await?;
+            let by = Decider::Client { name: connection.name() };
+            session.answer(approval, answer.digest, answer.verdict, by).await.map(Response::Answered)
+        }
+        Request::ChangeSession(change) => {
+            let session = registry.find(&change.session).await?;
+            let by = connection.name();
+            match change.change {
+                SessionChange::Rename { name } => {
+                    check_name(&name)?;
+                    registry.check_free(&name).await?;
+                    session.rename(name, by).await?;
+                    Ok(Response::Session(session.info().await?))
+                }
+                SessionChange::Archive {} => {
+                    session.archive(by).await?;
+                    Ok(Response::Session(session.info().await?))
+                }
+                SessionChange::Remove {} => registry.remove(&session).await.map(|()| done()),
+            }
+        }
+        Request::Shutdown(shutdown) => {
+            server.stop_shells.store(shutdown.stop_shells, Ordering::Relaxed);
+            tracing::info!(by = %connection.name(), stop_shells = shutdown.stop_shells, "asked to stop");
+            server.stop.cancel();
+            Ok(done())
+        }
+    }
+}
+
+async fn attach_to(connection: &mut Connection, session: SessionHandle, since: Seq) -> Result<Response, WireError> {
+    if connection.attached.len() >= ATTACHED_MAX && !connection.attached.contains_key(&session.id()) {
+        let message = format!("this connection is attached to {ATTACHED_MAX} sessions, the limit");
+        return Err(error(ErrorCode::Limit, &message, "detach from one first"));
+    }
+    if let Some(pump) = connection.attached.remove(&session.id()) {
+        pump.abort();
+    }
+    let subscription = session.attach(connection.client.clone()).await?;
+    if since > subscription.head {
+        session.detach(subscription.id).await;
+        let message = format!("the session has {} events, not {since}", subscription.head);
+        return Err(error(ErrorCode::BadRequest, &message, "attach from 0"));
+    }
+    let info = subscription.info.clone();
+    connection.pending.push(PendingPump { session, since, subscription });
+    Ok(Response::Attached(Attached { session: info }))
+}
+
+/// Starts the pumps of subscriptions whose response is on its way.
+pub(super) fn start_pumps(connection: &mut Connection) {
+    while connection.pumps.try_join_next().is_some() {}
+    for pending in std::mem::take(&mut connection.pending) {
+        let id = pending.session.id();
+        let pump = subscription::pump(
+            std::sync::Arc::clone(&connection.server),
+            pending.session,
+            pending.since,
+            pending.subscription,
+            connection.frames.clone(),
+        );
+        connection.attached.insert(id, connection.pumps.spawn(pump));
+    }
+}
+
+async fn status(connection: &Connection) -> Result<Response, WireError> {
+    let server = &connection.server;
+    let context = server.registry.context();
+    let sessions = server.registry.list(false, None).await?;
+    let config = context.config();
+    let state = server.config_files.borrow().clone();
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Ok(Response::Status(DaemonStatus {
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        started_at: server.started_at,
+        sessions: count(sessions.len()),
+        working: count(sessions.iter().filter(|info| info.state != SessionState::Idle).count()),
+        approvals: count(sessions.iter().map(|info| info.approvals.len()).sum()),
+        clients: server.clients(),
+        socket: context.paths.socket.display().to_string(),
+        database: context.store.path().display().to_string(),
+        config_files: state.files,
+        warnings: state.warnings,
+        model: config.model.name.clone(),
+        base_url: config.model.base_url.clone(),
+        key_source: context.keys.source(&config.model.base_url).to_owned(),
+        accounting: match crate::shell::accounting_available() {
+            Accounting::Cgroup => "cgroup",
+            Accounting::Marks => "subreaper",
+        }
+        .to_owned(),
+    }))
+}
+
+fn done() -> Response {
+    Response::Done(Done {})
+}
+
+fn error(code: ErrorCode, message: &str, hint: &str) -> WireError {
+    WireError { code, message: message.into(), hint: hint.into() }
+}

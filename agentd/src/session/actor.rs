@@ -1,0 +1,289 @@
+//! One session's actor: it owns the machine, stores what the machine records, publishes it, and carries its effects out.
+//!
+//! Everything that happens comes through one loop: a client's command, news from a task (a reply's progress, a call's
+//! output or result, the shell), or the timer. The actor never waits for a client, the model or a command; it waits for
+//! the disk only where an intent must be on it before the deed.
+//!
+//! Invariant: rows are published only after they are on disk, in order, without gaps. When the disk fails the state in
+//! memory is dropped and read again from the log: the log is the truth.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::ids::{PromptId, Seq, SessionId, Timestamp};
+use proto::response::SessionInfo;
+use proto::secret::EnvVars;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Context;
+use super::command::{Command, state_of};
+use super::deeds::Deeds;
+use super::fanout::Fanout;
+use super::machine::{Effect, Input, Machine, Step};
+use super::news::News;
+use super::open::OpenPieces;
+use super::spec::Spec;
+use crate::store::entry::Entry;
+use crate::store::{LogRow, NewRow, SessionRow, StoreError};
+
+/// News that may wait: progress is coalesced by its senders when this fills.
+const NEWS_MAX: usize = 256;
+
+/// How often a session whose log could not be written tries again by itself.
+const RECOVER_PAUSE: Duration = Duration::from_secs(5);
+
+/// Rows read at once when a log is replayed.
+const REPLAY_PAGE: u32 = 1_000;
+
+/// One session.
+pub(super) struct Actor {
+    pub(super) id: SessionId,
+    pub(super) row: SessionRow,
+    pub(super) spec: Arc<Spec>,
+    pub(super) context: Arc<Context>,
+    pub(super) machine: Machine,
+    pub(super) head: Seq,
+    pub(super) active_at: Timestamp,
+    pub(super) prompts: HashMap<PromptId, Seq>,
+    pub(super) fanout: Fanout,
+    pub(super) open: OpenPieces,
+    pub(super) deeds: Deeds,
+    pub(super) news: mpsc::Receiver<News>,
+    /// The disk failed: the state in memory is not to be trusted until the log was read again.
+    pub(super) stale: Option<StoreError>,
+}
+
+impl Actor {
+    /// Reads the session's log and stands ready; [`Self::run`] goes on with what was under way.
+    pub(super) async fn load(
+        row: SessionRow,
+        spec: Arc<Spec>,
+        env: Option<EnvVars>,
+        context: Arc<Context>,
+    ) -> Result<Self, StoreError> {
+        let (sender, news) = mpsc::channel(NEWS_MAX);
+        let deeds = Deeds::new(row.id, row.cwd.clone(), Arc::clone(&spec), env, Arc::clone(&context), sender);
+        let mut actor = Self {
+            id: row.id,
+            machine: Machine::new(row.id, context.limits(&spec)),
+            head: Seq(0),
+            active_at: row.active_at,
+            prompts: HashMap::new(),
+            fanout: Fanout::default(),
+            open: OpenPieces::default(),
+            deeds,
+            news,
+            stale: None,
+            row,
+            spec,
+            context,
+        };
+        actor.replay().await?;
+        Ok(actor)
+    }
+
+    async fn replay(&mut self) -> Result<(), StoreError> {
+        self.machine = Machine::new(self.id, self.context.limits(&self.spec));
+        self.head = Seq(0);
+        self.prompts.clear();
+        loop {
+            let rows = self.context.store.rows(self.id, self.head, REPLAY_PAGE).await?;
+            let whole = rows.len() == REPLAY_PAGE as usize;
+            for row in rows {
+                self.machine.apply(&row.entry);
+                self.note(row.seq, row.at, &row.entry);
+            }
+            if !whole {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What the actor itself keeps of a row.
+    fn note(&mut self, seq: Seq, at: Timestamp, entry: &Entry) {
+        self.head = seq;
+        self.active_at = at;
+        match entry {
+            Entry::PromptAccepted(prompt) => {
+                if self.row.title.is_empty() {
+                    self.row.title = crate::store::title_of(&prompt.text);
+                }
+                self.prompts.insert(prompt.prompt, seq);
+            }
+            Entry::Renamed { name, .. } => self.row.name = Some(name.clone()),
+            Entry::Archived { .. } => self.row.archived = true,
+            Entry::ReplyReceived(_) => self.open.end_reply(),
+            // What a failed try has shown stays open: when its blocks begin again, clients are told that it is void.
+            Entry::RequestSent { .. } | Entry::RequestFailed { .. } => {}
+            Entry::TurnEnded { .. } => {
+                self.open.end_reply();
+                self.open.end_output();
+            }
+            Entry::CallFinished(_) => self.open.end_output(),
+            Entry::Created(_)
+            | Entry::PromptWithdrawn { .. }
+            | Entry::TurnStarted { .. }
+            | Entry::Nudged { .. }
+            | Entry::ApprovalAsked { .. }
+            | Entry::ApprovalClosed { .. }
+            | Entry::CallStarted { .. }
+            | Entry::InterruptRequested { .. }
+            | Entry::Notice { .. } => {}
+        }
+    }
+
+    /// Serves the session until `stop`. Running commands go on in the shim.
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>, stop: CancellationToken) {
+        self.deeds.find_shell();
+        self.take(Input::Resumed).await;
+        loop {
+            let deadline = self.machine.deadline();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                command = inbox.recv() => match command {
+                    Some(command) => self.command(command).await,
+                    None => break,
+                },
+                Some(news) = self.news.recv() => self.hear(news).await,
+                () = tokio::time::sleep(RECOVER_PAUSE), if self.stale.is_some() => self.recover().await,
+                () = sleep_until(deadline), if deadline.is_some() && self.stale.is_none() => self.take(Input::TimerFired).await,
+            }
+        }
+        self.deeds.stop();
+    }
+
+    async fn hear(&mut self, news: News) {
+        if self.stale.is_some() {
+            // Nothing can be recorded: results stay with the shim, replies are asked for again.
+            return;
+        }
+        match news {
+            News::Progress { request, progress } => {
+                for live in self.open.progress(self.id, request, progress) {
+                    self.fanout.live(&Arc::new(live));
+                }
+            }
+            News::Output { call, chunk } => {
+                if let Some(live) = self.open.output(self.id, call, &chunk) {
+                    self.fanout.live(&Arc::new(live));
+                }
+            }
+            News::ShellUp { shell, launched } => {
+                let instance = shell.instance();
+                self.deeds.shell_up(shell);
+                self.take(Input::ShellReady { instance }).await;
+                if launched && self.head > Seq(1) && self.deeds.had_shell() {
+                    let text =
+                        "A new shell was started; variables, functions and background jobs of the old one are gone.";
+                    self.take(Input::Noticed { text: text.to_owned() }).await;
+                }
+            }
+            News::ShellAbsent => self.deeds.shell_absent(),
+            News::ShellFailed { error } => self.deeds.shell_failed(error),
+            News::ShellLost { instance } => {
+                if self.deeds.shell_lost(instance) {
+                    let text =
+                        "The session's shell process died; its commands were ended. The next call gets a new shell.";
+                    self.take(Input::Noticed { text: text.to_owned() }).await;
+                }
+            }
+            News::Happened(input) => self.take(*input).await,
+        }
+    }
+
+    /// One step: record, publish, do.
+    pub(super) async fn take(&mut self, input: Input) {
+        if self.stale.is_some() {
+            return;
+        }
+        let now = Timestamp::now();
+        let step = self.machine.step(now, &mut Uuid::now_v7, input);
+        if let Err(error) = self.carry_out(now, step).await {
+            self.storage_failed(error);
+        }
+    }
+
+    async fn carry_out(&mut self, now: Timestamp, step: Step) -> Result<(), StoreError> {
+        let (late, early): (Vec<Effect>, Vec<Effect>) = step.effects.into_iter().partition(Effect::waits_for_disk);
+        if !step.entries.is_empty() {
+            let mut seq = self.head;
+            let rows: Vec<NewRow> = step
+                .entries
+                .into_iter()
+                .map(|entry| {
+                    seq = seq.next();
+                    NewRow { seq, at: now, entry: Arc::new(entry) }
+                })
+                .collect();
+            let done = self.context.store.append(self.id, rows.clone()).await?;
+            self.perform(early);
+            done.await.map_err(|_| StoreError::Closed)??;
+            for row in rows {
+                let entry = Arc::unwrap_or_clone(row.entry);
+                self.note(row.seq, row.at, &entry);
+                self.fanout.row(&Arc::new(LogRow { seq: row.seq, at: row.at, entry }));
+            }
+        } else {
+            self.perform(early);
+        }
+        self.perform(late);
+        Ok(())
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.deeds.perform(effect, &self.machine);
+        }
+    }
+
+    /// The disk failed: what is in memory may be ahead of the log. Stop everything that could act on it; commands go on
+    /// in the shim, which keeps their results.
+    fn storage_failed(&mut self, error: StoreError) {
+        tracing::error!(session = %self.id, %error, "the session log cannot be written; the session is parked");
+        self.stale = Some(error);
+        self.deeds.drop_tasks();
+        self.open = OpenPieces::default();
+    }
+
+    /// Reads the log again and goes on, if the disk lets us.
+    pub(super) async fn recover(&mut self) {
+        if self.replay().await.is_err() {
+            return;
+        }
+        self.stale = None;
+        self.deeds.find_shell();
+        self.take(Input::Noticed { text: "The session log could not be written for a while; going on.".into() }).await;
+        self.take(Input::Resumed).await;
+    }
+
+    pub(super) fn info(&self) -> SessionInfo {
+        SessionInfo {
+            id: self.id,
+            name: self.row.name.clone(),
+            cwd: self.row.cwd.clone(),
+            model: self.spec.model.clone(),
+            provider: self.spec.provider().to_owned(),
+            state: state_of(&self.machine),
+            created_at: self.row.created_at,
+            active_at: self.active_at,
+            head: self.head,
+            queued: self.machine.queued().collect(),
+            approvals: self.machine.asking().cloned().into_iter().collect(),
+            title: self.row.title.clone(),
+            clients: self.fanout.clients(),
+            archived: self.row.archived,
+            shim_pid: self.deeds.shim_pid(),
+        }
+    }
+}
+
+async fn sleep_until(deadline: Option<Timestamp>) {
+    if let Some(deadline) = deadline {
+        let left = deadline.0.saturating_sub(Timestamp::now().0);
+        tokio::time::sleep(Duration::from_millis(left)).await;
+    }
+}

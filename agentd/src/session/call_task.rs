@@ -1,0 +1,228 @@
+//! The task of one tool call: assess it, or run it.
+
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use proto::approval::Subject;
+use proto::ids::{CallId, SessionId};
+use proto::json::JsonText;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::Context;
+use super::deeds::OUTPUT_QUEUE_MAX;
+use super::machine::{Assessment, Input, Runnable};
+use super::news::News;
+use super::ruling::{self, Basis, Ruled};
+use crate::config::ReadOnly;
+use crate::policy::ShellFacts;
+use crate::shell::recover::{self, Remains};
+use crate::shell::{Shell, ShellError, ShellLimits};
+use crate::store::entry::Expect;
+use crate::tools::call::{self, Ended, Parsed, Prospect, RunSpec};
+use crate::tools::{ToolResult, bash, output};
+
+/// Bytes of a lost command's output that the model is shown: the end says how far it came.
+const CAPTURED_BYTES_MAX: u64 = 8 * 1024;
+
+/// A call for the shell.
+#[derive(Clone, Debug)]
+pub(super) struct CallJob {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// Its input.
+    pub input: JsonText,
+    /// What earlier commands may have done to the shell.
+    pub facts: ShellFacts,
+    /// Run it; else only find out what it would do.
+    pub run: Option<RunOrder>,
+}
+
+/// A call that may run.
+#[derive(Clone, Debug)]
+pub(super) struct RunOrder {
+    /// The shim that the log says runs it.
+    pub shim: Option<Uuid>,
+    /// What must hold at the run.
+    pub expect: Expect,
+    /// Whether it may have been started before, by an earlier daemon.
+    pub again: bool,
+}
+
+/// Does the job and tells the session.
+pub(super) async fn run(
+    job: CallJob,
+    shell: Shell,
+    context: Arc<Context>,
+    workspace: PathBuf,
+    session: SessionId,
+    news: mpsc::Sender<News>,
+) {
+    let work = async {
+        match &job.run {
+            None => assess(&job, &shell, &workspace, &context).await,
+            Some(order) => execute(&job, order, &shell, &context, session, &news).await,
+        }
+    };
+    // A fault of ours ends this call, not the session.
+    let input = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(call = %job.call, "a tool call's task panicked");
+        fault(&job)
+    });
+    let _ = news.send(News::Happened(Box::new(input))).await;
+}
+
+async fn assess(job: &CallJob, shell: &Shell, workspace: &Path, context: &Context) -> Input {
+    let found = match call::parse(&job.tool, &job.input) {
+        Ok(parsed) => match call::prospect(job.call, &parsed, shell).await {
+            Ok(prospect) => {
+                let (job, workspace) = (job.clone(), workspace.to_owned());
+                let (config, read_only) = (context.paths.config.clone(), context.config().policy.read_only);
+                // Rule files and repositories are read from the disk.
+                let ruled = tokio::task::spawn_blocking(move || {
+                    runnable(&job, &parsed, prospect, &workspace, &config, read_only)
+                });
+                match ruled.await {
+                    Ok(runnable) => Assessment::Runnable(runnable),
+                    Err(error) => std::panic::resume_unwind(error.into_panic()),
+                }
+            }
+            Err(result) => Assessment::Settled(result),
+        },
+        Err(result) => Assessment::Settled(result),
+    };
+    Input::CallAssessed { call: job.call, assessment: Box::new(found) }
+}
+
+fn runnable(
+    job: &CallJob,
+    parsed: &Parsed,
+    prospect: Prospect,
+    workspace: &Path,
+    config: &Path,
+    read_only: ReadOnly,
+) -> Runnable {
+    let Prospect { mut subject, digest, expect, repeatable } = prospect;
+    let cwd = match &expect {
+        Expect::Directory(cwd) => PathBuf::from(cwd),
+        Expect::Nothing | Expect::File { .. } => workspace.to_owned(),
+    };
+    let basis = Basis { workspace, cwd: &cwd, facts: &job.facts, config, read_only };
+    let Ruled { ruling, parts } = ruling::rule(parsed, &basis);
+    if let Subject::Command(command) = &mut subject {
+        command.parts = parts;
+    }
+    Runnable { ruling, subject, digest, expect, repeatable }
+}
+
+async fn execute(
+    job: &CallJob,
+    order: &RunOrder,
+    shell: &Shell,
+    context: &Context,
+    session: SessionId,
+    news: &mpsc::Sender<News>,
+) -> Input {
+    if order.shim.is_some_and(|shim| shim != shell.instance()) {
+        return what_remains(session, job.call, shell.limits(), context);
+    }
+    let parsed = match call::parse(&job.tool, &job.input) {
+        Ok(parsed) => parsed,
+        Err(result) => return ended(job.call, result, 0),
+    };
+    let spec = RunSpec {
+        call: job.call,
+        expect: order.expect.clone(),
+        again: order.again,
+        deadline: context.config().shell.deadline.get(),
+    };
+    match run_with_output(&spec, &parsed, shell, news).await {
+        Ok(Ended { result, duration }) => {
+            ended(job.call, result, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+        }
+        Err(ShellError::Lost) => what_remains(session, job.call, shell.limits(), context),
+        Err(error) => ended(job.call, call::shell_failure(&error), 0),
+    }
+}
+
+/// Runs the call while its output goes to the session as it comes.
+async fn run_with_output(
+    spec: &RunSpec,
+    parsed: &Parsed,
+    shell: &Shell,
+    news: &mpsc::Sender<News>,
+) -> Result<Ended, ShellError> {
+    let (sender, mut output) = mpsc::channel(OUTPUT_QUEUE_MAX);
+    let run = call::run(spec, parsed, shell, sender);
+    tokio::pin!(run);
+    let result = loop {
+        tokio::select! {
+            Some(chunk) = output.recv() => {
+                let _ = news.send(News::Output { call: spec.call, chunk }).await;
+            }
+            result = &mut run => break result,
+        }
+    };
+    while let Ok(chunk) = output.try_recv() {
+        let _ = news.send(News::Output { call: spec.call, chunk }).await;
+    }
+    result
+}
+
+/// What a dead shim left of a call: its result, or the fact that nobody knows.
+fn what_remains(session: SessionId, call: CallId, limits: &ShellLimits, context: &Context) -> Input {
+    let result = match recover::remains(session, call, &context.paths.sessions()) {
+        Ok(Remains::Ended(run)) => bash::render(&run, limits),
+        Ok(Remains::NotBegun) => call::not_begun(),
+        Ok(Remains::Unknown { spool }) => call::unknown(&spool.map(|path| captured(&path)).unwrap_or_default()),
+        Err(error) => {
+            tracing::warn!(%session, %call, %error, "the dead shim's journal cannot be read");
+            call::unknown("")
+        }
+    };
+    ended(call, result, 0)
+}
+
+/// The last part of what a command wrote before its shim died.
+fn captured(spool: &Path) -> String {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(spool).and_then(|mut file| {
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(CAPTURED_BYTES_MAX)))?;
+        file.take(CAPTURED_BYTES_MAX).read_to_end(&mut bytes)
+    });
+    match read {
+        Ok(_) => output::clean(&bytes),
+        Err(_) => String::new(),
+    }
+}
+
+fn ended(call: CallId, result: ToolResult, duration_ms: u64) -> Input {
+    Input::CallEnded { call, result: Box::new(result), duration_ms }
+}
+
+/// What the machine hears when the task itself failed.
+fn fault(job: &CallJob) -> Input {
+    match &job.run {
+        Some(_) => ended(job.call, call::unknown(""), 0),
+        None => {
+            let result =
+                crate::tools::failure("Not run: agentd failed while it looked at this call; its log says how.");
+            Input::CallAssessed { call: job.call, assessment: Box::new(Assessment::Settled(result)) }
+        }
+    }
+}
+
+/// What the machine hears of a call whose shell cannot be started.
+pub(super) fn no_shell(job: &CallJob, error: &str) -> Input {
+    let result = crate::tools::failure(&format!("Not run: the session's shell cannot be started ({error})."));
+    match &job.run {
+        Some(_) => ended(job.call, result, 0),
+        None => Input::CallAssessed { call: job.call, assessment: Box::new(Assessment::Settled(result)) },
+    }
+}

@@ -1,0 +1,159 @@
+//! Fan-out: every attached client's queue. A slow client never slows a session: live pieces are dropped for it first
+//! (their offsets show the gap, and the finished row fills it), and when rows do not fit either it is cut off and told
+//! where to go on.
+
+use std::sync::Arc;
+
+use proto::live::Live;
+use proto::request::ClientInfo;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::store::LogRow;
+
+/// Frames that may wait for one client. A page of history is sent from the store while these wait, so this is what may
+/// happen in a session during that time.
+pub const QUEUE_MAX: usize = 1024;
+
+/// Free places below which live pieces are dropped, so that rows still fit.
+const LIVE_RESERVE: usize = QUEUE_MAX / 2;
+
+/// What an attached client gets.
+#[derive(Clone, Debug)]
+pub enum Outgoing {
+    /// A row.
+    Row(Arc<LogRow>),
+    /// A piece of something unfinished.
+    Live(Arc<Live>),
+}
+
+/// One attached client.
+#[derive(Debug)]
+struct Subscriber {
+    id: SubscriberId,
+    client: ClientInfo,
+    queue: mpsc::Sender<Outgoing>,
+}
+
+/// Names a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubscriberId(u64);
+
+/// All clients attached to one session.
+#[derive(Debug, Default)]
+pub struct Fanout {
+    subscribers: Vec<Subscriber>,
+    made: u64,
+}
+
+impl Fanout {
+    /// Attaches a client. Its queue closes when it is detached or cut off.
+    pub fn add(&mut self, client: ClientInfo) -> (SubscriberId, mpsc::Receiver<Outgoing>) {
+        let (queue, receiver) = mpsc::channel(QUEUE_MAX);
+        self.made += 1;
+        let id = SubscriberId(self.made);
+        self.subscribers.push(Subscriber { id, client, queue });
+        (id, receiver)
+    }
+
+    /// Detaches a client.
+    pub fn remove(&mut self, id: SubscriberId) {
+        self.subscribers.retain(|subscriber| subscriber.id != id);
+    }
+
+    /// Sends a row to all; who has no room is cut off.
+    pub fn row(&mut self, row: &Arc<LogRow>) {
+        self.subscribers.retain(|subscriber| match subscriber.queue.try_send(Outgoing::Row(Arc::clone(row))) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => {
+                tracing::info!(client = %subscriber.client.program, seq = row.seq.0, "slow client cut off");
+                false
+            }
+            Err(TrySendError::Closed(_)) => false,
+        });
+    }
+
+    /// Sends a live piece to all who have room to spare.
+    pub fn live(&mut self, live: &Arc<Live>) {
+        for subscriber in &self.subscribers {
+            if subscriber.queue.capacity() > LIVE_RESERVE {
+                // A queue that closed is noticed at the next row.
+                let _ = subscriber.queue.try_send(Outgoing::Live(Arc::clone(live)));
+            }
+        }
+    }
+
+    /// Sends live pieces to one client: the snapshot of what is open when it attaches.
+    pub fn live_to(&self, id: SubscriberId, pieces: Vec<Live>) {
+        if let Some(subscriber) = self.subscribers.iter().find(|subscriber| subscriber.id == id) {
+            for piece in pieces {
+                let _ = subscriber.queue.try_send(Outgoing::Live(Arc::new(piece)));
+            }
+        }
+    }
+
+    /// Whether anybody listens.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.subscribers.is_empty()
+    }
+
+    /// The attached clients.
+    #[must_use]
+    pub fn clients(&self) -> Vec<ClientInfo> {
+        self.subscribers.iter().map(|subscriber| subscriber.client.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::entry::Entry;
+    use proto::ids::{CallId, Seq, SessionId, Timestamp};
+    use proto::live::LiveOutput;
+
+    fn row(seq: u64) -> Arc<LogRow> {
+        Arc::new(LogRow { seq: Seq(seq), at: Timestamp(0), entry: Entry::Notice { text: String::new() } })
+    }
+
+    fn live() -> Arc<Live> {
+        let (session, call) = (SessionId::new(), CallId::new());
+        Arc::new(Live::Output(LiveOutput { session, call, offset: 0, bytes: 1, text: "x".into() }))
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_loses_live_pieces_before_rows_and_is_then_cut_off() {
+        let mut fanout = Fanout::default();
+        let (_, mut slow) = fanout.add(ClientInfo::default());
+        for _ in 0..QUEUE_MAX * 2 {
+            fanout.live(&live());
+        }
+        for seq in 1..=LIVE_RESERVE as u64 {
+            fanout.row(&row(seq));
+        }
+        assert_eq!(fanout.clients().len(), 1, "rows still fit");
+        for seq in 0..QUEUE_MAX as u64 {
+            fanout.row(&row(1_000 + seq));
+        }
+        assert!(fanout.is_empty(), "cut off");
+        let mut rows = Vec::new();
+        while let Ok(frame) = slow.try_recv() {
+            if let Outgoing::Row(row) = frame {
+                rows.push(row.seq.0);
+            }
+        }
+        let first: Vec<u64> = rows.iter().copied().take(LIVE_RESERVE).collect();
+        assert_eq!(first, (1..=LIVE_RESERVE as u64).collect::<Vec<_>>(), "no row before the cut is missing");
+    }
+
+    #[test]
+    fn one_slow_client_costs_the_others_nothing() {
+        let mut fanout = Fanout::default();
+        let (_, _slow) = fanout.add(ClientInfo::default());
+        let (_, mut quick) = fanout.add(ClientInfo::default());
+        for seq in 1..=3 * QUEUE_MAX as u64 {
+            fanout.row(&row(seq));
+            assert!(matches!(quick.try_recv(), Ok(Outgoing::Row(got)) if got.seq.0 == seq));
+        }
+    }
+}

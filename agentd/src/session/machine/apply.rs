@@ -1,0 +1,216 @@
+//! The fold: how each row changes the state. The only place that changes it, so that a replayed log and a lived one
+//! lead to the same state.
+
+use std::sync::Arc;
+
+use proto::approval::Verdict;
+use proto::json::JsonText;
+use serde_json::json;
+
+use super::state::{Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Phase, Try, Turn};
+use crate::content::Part;
+use crate::model::{Message, Role};
+use crate::policy::ShellFacts;
+use crate::store::entry::{CallResult, Entry, StoredInput, StoredKind, StoredReply};
+use crate::tools;
+use crate::tools::call::Parsed;
+
+impl Machine {
+    /// Takes one row into the state. Rows that do not fit the state change nothing: the log is written by this machine,
+    /// so that happens only to logs of a damaged store, and losing sight of a stale row is the mild outcome.
+    pub fn apply(&mut self, entry: &Entry) {
+        match entry {
+            Entry::PromptAccepted(prompt) => self.queue.push_back(prompt.clone()),
+            Entry::PromptWithdrawn { prompt, .. } => self.queue.retain(|queued| queued.prompt != *prompt),
+            Entry::TurnStarted { turn, prompt } => self.begin(*turn, *prompt),
+            Entry::RequestSent { request, attempt, .. } => {
+                self.with_turn(|mut turn| {
+                    if *attempt == 1 {
+                        turn.requests += 1;
+                    }
+                    Phase::Requesting(turn, Try { request: *request, attempt: *attempt })
+                });
+            }
+            Entry::RequestFailed { request, attempt, next_try, .. } => {
+                let failed = Try { request: *request, attempt: *attempt };
+                self.with_turn(|turn| match next_try {
+                    Some(until) => Phase::Backoff(turn, failed, *until),
+                    None => Phase::Ready(turn),
+                });
+            }
+            Entry::ReplyReceived(reply) => self.take_reply(reply),
+            Entry::Nudged { text, .. } => {
+                self.push_user(text_block(text));
+                self.with_turn(|mut turn| {
+                    turn.nudges += 1;
+                    Phase::Ready(turn)
+                });
+            }
+            Entry::ApprovalAsked { approval, expect } => {
+                let asked = Asked { approval: approval.clone(), expect: expect.clone() };
+                self.set_call(approval.call, CallState::Asking(Box::new(asked)));
+            }
+            Entry::ApprovalClosed { approval, call, verdict, by } => {
+                if let (Verdict::Session {}, Some(asked)) = (verdict, self.asking()) {
+                    let grant = Grant { digest: asked.digest.clone(), name: super::decide::name_of(by) };
+                    self.grants.push(grant);
+                }
+                self.set_call(*call, CallState::Waiting);
+                self.closed.push_back(Closed { approval: *approval, verdict: verdict.clone(), by: by.clone() });
+                if self.closed.len() > CLOSED_KEPT {
+                    self.closed.pop_front();
+                }
+            }
+            Entry::CallStarted { call, shim, expect, .. } => {
+                self.follow_shell(*call, *shim);
+                self.set_call(*call, CallState::Running { shim: *shim, expect: expect.clone() });
+            }
+            Entry::CallFinished(result) => self.finish_call(result),
+            Entry::InterruptRequested { .. } => {
+                if let Some(turn) = self.turn_mut() {
+                    turn.stopping = true;
+                }
+            }
+            Entry::TurnEnded { .. } => self.phase = Phase::Idle,
+            Entry::Created(_) | Entry::Notice { .. } | Entry::Renamed { .. } | Entry::Archived { .. } => {}
+        }
+    }
+
+    /// Keeps the facts about the shell in step with what it is told to do.
+    fn follow_shell(&mut self, call: proto::ids::CallId, shim: Option<uuid::Uuid>) {
+        if self.facts_of != shim {
+            self.facts = ShellFacts::restarted();
+            self.facts_of = shim;
+        }
+        let Some(Call { tool, input: StoredInput::Valid(input), .. }) = self.call(call) else { return };
+        match tools::call::parse(tool, input) {
+            // The directory is asked of the shell itself before each call.
+            Ok(Parsed::Command(command)) => self.facts = self.facts.after(&command).with_known_directory(),
+            Ok(Parsed::Restart) => self.facts = ShellFacts::restarted(),
+            Ok(Parsed::Editor(_)) | Err(_) => {}
+        }
+    }
+
+    fn begin(&mut self, id: proto::ids::TurnId, prompt: proto::ids::PromptId) {
+        let Some(at) = self.queue.iter().position(|queued| queued.prompt == prompt) else { return };
+        let Some(queued) = self.queue.remove(at) else { return };
+        self.push_user(text_block(&queued.text));
+        self.phase = Phase::Ready(Turn {
+            id,
+            prompt,
+            approve: queued.approve,
+            requests: 0,
+            nudges: 0,
+            pauses: 0,
+            stopping: false,
+        });
+    }
+
+    fn take_reply(&mut self, reply: &StoredReply) {
+        let calls: Vec<Call> = reply
+            .blocks
+            .iter()
+            .filter_map(|block| match &block.kind {
+                StoredKind::Call(call) => Some(Call {
+                    id: call.call,
+                    tool_use_id: call.tool_use_id.clone(),
+                    tool: call.tool.clone(),
+                    input: call.input.clone(),
+                    state: CallState::Waiting,
+                }),
+                StoredKind::Text { .. } | StoredKind::Thinking { .. } | StoredKind::Other { .. } => None,
+            })
+            .collect();
+        let kept = reply.kept;
+        if kept {
+            if reply.replaces_history {
+                self.history.clear();
+            }
+            let content = reply.blocks.iter().filter_map(|block| JsonText::parse(&block.raw).ok()).collect();
+            self.history.push(Arc::new(Message { role: Role::Assistant, content }));
+        }
+        let paused = reply.stop_reason == "pause_turn";
+        self.with_turn(|mut turn| {
+            turn.pauses = if paused { turn.pauses + 1 } else { 0 };
+            if kept && !calls.is_empty() {
+                turn.nudges = 0;
+                Phase::Calling(turn, Calling { calls })
+            } else {
+                Phase::Ready(turn)
+            }
+        });
+    }
+
+    fn finish_call(&mut self, result: &CallResult) {
+        self.set_call(result.call, CallState::Done(Arc::new(result.clone())));
+        let Phase::Calling(turn, calling) = &self.phase else { return };
+        let mut results = Vec::with_capacity(calling.calls.len());
+        for call in &calling.calls {
+            match &call.state {
+                CallState::Done(result) => results.push(result_block(&call.tool_use_id, result)),
+                CallState::Waiting | CallState::Assessing | CallState::Asking(_) | CallState::Running { .. } => return,
+            }
+        }
+        // All results in one user message, in the order of the calls, nothing else beside them.
+        let turn = turn.clone();
+        self.history.push(Arc::new(Message { role: Role::User, content: results }));
+        self.phase = Phase::Ready(turn);
+    }
+
+    pub(super) fn set_call(&mut self, id: proto::ids::CallId, state: CallState) {
+        if let Phase::Calling(_, calling) = &mut self.phase
+            && let Some(call) = calling.calls.iter_mut().find(|call| call.id == id)
+        {
+            call.state = state;
+        }
+    }
+
+    fn with_turn(&mut self, next: impl FnOnce(Turn) -> Phase) {
+        if let Some(turn) = self.turn().cloned() {
+            self.phase = next(turn);
+        }
+    }
+
+    fn turn_mut(&mut self) -> Option<&mut Turn> {
+        match &mut self.phase {
+            Phase::Idle => None,
+            Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _) => {
+                Some(turn)
+            }
+        }
+    }
+
+    /// Adds a block the user side speaks. Neighbours of one role are one message: a prompt after an interrupted turn
+    /// stands behind that turn's results.
+    fn push_user(&mut self, block: JsonText) {
+        match self.history.last_mut() {
+            Some(last) if last.role == Role::User => Arc::make_mut(last).content.push(block),
+            Some(_) | None => self.history.push(Arc::new(Message { role: Role::User, content: vec![block] })),
+        }
+    }
+}
+
+fn text_block(text: &str) -> JsonText {
+    JsonText::from_value(&json!({ "type": "text", "text": text }))
+}
+
+/// A result as the API wants it: one text as a string, anything else as a list of blocks.
+fn result_block(tool_use_id: &str, result: &CallResult) -> JsonText {
+    let content = match result.content.as_slice() {
+        [Part::Text(text)] => json!(text),
+        parts => parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => json!({ "type": "text", "text": text }),
+                Part::Image { media_type, data } => {
+                    json!({ "type": "image", "source": { "type": "base64", "media_type": media_type, "data": data } })
+                }
+            })
+            .collect(),
+    };
+    let mut block = json!({ "type": "tool_result", "tool_use_id": tool_use_id, "content": content });
+    if result.is_error {
+        block["is_error"] = json!(true);
+    }
+    JsonText::from_value(&block)
+}

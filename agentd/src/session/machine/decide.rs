@@ -1,0 +1,363 @@
+//! The steps: what each input leads to in each phase.
+
+use proto::approval::{Approval, Choice, Decider, Verdict};
+use proto::event::{Outcome, TurnOutcome};
+use proto::ids::{ApprovalId, CallId, RequestId, Timestamp, TurnId};
+use proto::request::ApproveMode;
+use uuid::Uuid;
+
+use super::effect::{Effect, Step};
+use super::input::{Assessment, Input, Ruling, Runnable};
+use super::reply::{After, after, failed, stored};
+use super::state::{CallState, Machine, Phase, Try, Turn};
+use crate::content::Part;
+use crate::model::Reply;
+use crate::store::entry::{CallResult, Entry, Expect, Prompt, StoredInput};
+use crate::tools::ToolResult;
+
+impl Machine {
+    /// Takes one input. The entries of the result are already part of the state; they must be stored in order, and the
+    /// effects that wait for the disk may only be done after that.
+    pub fn step(&mut self, now: Timestamp, ids: &mut dyn FnMut() -> Uuid, input: Input) -> Step {
+        let mut run = Run { machine: self, now, ids, step: Step::default() };
+        run.take(input);
+        run.step
+    }
+}
+
+/// One step under way.
+pub(super) struct Run<'a> {
+    pub(super) machine: &'a mut Machine,
+    pub(super) now: Timestamp,
+    ids: &'a mut dyn FnMut() -> Uuid,
+    step: Step,
+}
+
+impl Run<'_> {
+    pub(super) fn record(&mut self, entry: Entry) {
+        self.machine.apply(&entry);
+        self.step.entries.push(entry);
+    }
+
+    pub(super) fn effect(&mut self, effect: Effect) {
+        self.step.effects.push(effect);
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Resumed => self.resume(),
+            Input::ShellReady { instance } => self.machine.shim = Some(instance),
+            Input::PromptSubmitted(prompt) => self.submit(prompt),
+            Input::PromptWithdrawn { prompt, by } => {
+                if self.machine.queue.iter().any(|queued| queued.prompt == prompt) {
+                    self.record(Entry::PromptWithdrawn { prompt, by });
+                }
+            }
+            Input::ReplyArrived { request, reply } => self.reply_arrived(request, &reply),
+            Input::RequestFailed { request, problem, next_try } => {
+                if let Some((turn, this)) = self.requesting(request) {
+                    let attempt = this.attempt;
+                    self.record(Entry::RequestFailed {
+                        turn: turn.id,
+                        request,
+                        attempt,
+                        problem: problem.clone(),
+                        next_try,
+                    });
+                    if next_try.is_none() {
+                        self.end_turn(turn.id, TurnOutcome::Failed { problem });
+                    }
+                }
+            }
+            Input::CallAssessed { call, assessment } => self.assessed(call, *assessment),
+            Input::ApprovalAnswered { approval, verdict, by } => self.answered(approval, verdict, by),
+            Input::CallEnded { call, result, duration_ms } => self.call_ended(call, *result, duration_ms),
+            Input::InterruptAsked { by } => self.interrupt(by),
+            Input::TimerFired => self.timer(),
+            Input::Noticed { text } => self.record(Entry::Notice { text }),
+            Input::RenameAsked { name, by } => self.record(Entry::Renamed { name, by }),
+            Input::ArchiveAsked { by } => self.record(Entry::Archived { by }),
+        }
+    }
+
+    fn submit(&mut self, prompt: Prompt) {
+        self.record(Entry::PromptAccepted(prompt));
+        self.next_turn();
+    }
+
+    /// Starts the turn of the oldest queued prompt when nothing else runs.
+    pub(super) fn next_turn(&mut self) {
+        if !matches!(self.machine.phase, Phase::Idle) {
+            return;
+        }
+        let Some(prompt) = self.machine.queue.front().map(|queued| queued.prompt) else { return };
+        let turn = TurnId((self.ids)());
+        self.record(Entry::TurnStarted { turn, prompt });
+        self.send();
+    }
+
+    /// Sends the turn's next request.
+    pub(super) fn send(&mut self) {
+        let Phase::Ready(turn) = &self.machine.phase else { return };
+        let (id, requests) = (turn.id, turn.requests);
+        if turn.stopping {
+            self.end_turn(id, TurnOutcome::Interrupted {});
+            return;
+        }
+        let limit = self.machine.limits.requests_max;
+        if requests >= limit {
+            let outcome = failed(
+                "request_limit",
+                format!("the turn made {limit} requests to the model, the limit of turn.requests_max"),
+                "send another prompt to go on, or raise the limit in the configuration",
+            );
+            self.end_turn(id, outcome);
+            return;
+        }
+        let request = RequestId((self.ids)());
+        self.send_try(id, Try { request, attempt: 1 });
+    }
+
+    pub(super) fn send_try(&mut self, turn: TurnId, this: Try) {
+        self.record(Entry::RequestSent { turn, request: this.request, attempt: this.attempt });
+        self.effect(Effect::SendRequest { request: this.request, attempt: this.attempt });
+    }
+
+    /// Ends the turn; calls without a result get one first.
+    pub(super) fn end_turn(&mut self, turn: TurnId, outcome: TurnOutcome) {
+        let why = match &outcome {
+            TurnOutcome::Interrupted {} => "Not run: the user interrupted the turn.",
+            TurnOutcome::Done {} | TurnOutcome::Refused { .. } | TurnOutcome::Failed { .. } => {
+                "Not run: the turn ended first."
+            }
+        };
+        for call in self.open_calls() {
+            self.finish(call, text_result(why, Outcome::NotRun {}), 0);
+        }
+        self.record(Entry::TurnEnded { turn, outcome });
+        self.next_turn();
+    }
+
+    fn open_calls(&self) -> Vec<CallId> {
+        match &self.machine.phase {
+            Phase::Calling(_, calling) => calling
+                .calls
+                .iter()
+                .filter(|call| !matches!(call.state, CallState::Done(_)))
+                .map(|call| call.id)
+                .collect(),
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => Vec::new(),
+        }
+    }
+
+    /// The turn, if exactly this request is under way. A late answer to an earlier one changes nothing.
+    fn requesting(&self, request: RequestId) -> Option<(Turn, Try)> {
+        match &self.machine.phase {
+            Phase::Requesting(turn, this) if this.request == request => Some((turn.clone(), *this)),
+            Phase::Requesting(..) | Phase::Idle | Phase::Ready(_) | Phase::Backoff(..) | Phase::Calling(..) => None,
+        }
+    }
+
+    fn reply_arrived(&mut self, request: RequestId, reply: &Reply) {
+        let Some((turn, _)) = self.requesting(request) else { return };
+        let next = after(reply, &turn, self.machine.limits.max_tokens);
+        let kept = stored(reply, turn.id, request, self.ids);
+        self.record(Entry::ReplyReceived(kept));
+        match next {
+            After::Calls => self.advance(),
+            After::Nudge(text) => {
+                self.record(Entry::Nudged { turn: turn.id, text: text.to_owned() });
+                self.send();
+            }
+            After::Again => self.send(),
+            After::End(outcome) => self.end_turn(turn.id, outcome),
+        }
+    }
+
+    /// Brings the first unfinished call a step further, or sends the results when all are done.
+    pub(super) fn advance(&mut self) {
+        while let Phase::Calling(turn, calling) = &self.machine.phase {
+            let (turn, stopping) = (turn.id, turn.stopping);
+            let Some(call) = calling.calls.iter().find(|call| !matches!(call.state, CallState::Done(_))) else { break };
+            let id = call.id;
+            if stopping && !matches!(call.state, CallState::Running { .. }) {
+                self.end_turn(turn, TurnOutcome::Interrupted {});
+                return;
+            }
+            match (&call.state, &call.input) {
+                (CallState::Waiting, StoredInput::Broken(raw)) => {
+                    let text = broken_text(raw);
+                    self.finish(id, text_result(&text, Outcome::Failed {}), 0);
+                }
+                (CallState::Waiting, StoredInput::Valid(_)) => {
+                    self.machine.set_call(id, CallState::Assessing);
+                    self.effect(Effect::AssessCall { call: id });
+                    return;
+                }
+                (CallState::Assessing | CallState::Asking(_) | CallState::Running { .. } | CallState::Done(_), _) => {
+                    return;
+                }
+            }
+        }
+        self.send();
+    }
+
+    fn assessed(&mut self, id: CallId, assessment: Assessment) {
+        let Some(call) = self.machine.call(id) else { return };
+        if !matches!(call.state, CallState::Assessing) {
+            return;
+        }
+        match assessment {
+            Assessment::Settled(result) => {
+                self.finish(id, result, 0);
+                self.advance();
+            }
+            Assessment::Runnable(runnable) => self.rule(id, runnable),
+        }
+    }
+
+    /// Policy, then the prompt's flag, then earlier grants, then the user.
+    fn rule(&mut self, id: CallId, runnable: Runnable) {
+        let Some(approve) = self.machine.turn().map(|turn| turn.approve) else { return };
+        let reason = match &runnable.ruling {
+            Ruling::Allow { rule } => {
+                return self.start(id, Decider::Policy { rule: rule.clone() }, runnable.expect);
+            }
+            Ruling::Deny { reason } => {
+                self.finish(id, text_result(&format!("Not run: {reason}."), Outcome::Denied {}), 0);
+                return self.advance();
+            }
+            Ruling::Ask { reason } => reason.clone(),
+        };
+        let grant = self.machine.grants.iter().find(|grant| runnable.repeatable && grant.digest == runnable.digest);
+        match (approve, grant) {
+            (ApproveMode::All, _) => {
+                self.start(id, Decider::Flag { value: "all".into() }, runnable.expect);
+            }
+            (ApproveMode::Ask | ApproveMode::Deny, Some(grant)) => {
+                let by = Decider::Grant { name: grant.name.clone() };
+                self.start(id, by, runnable.expect);
+            }
+            (ApproveMode::Deny, None) => {
+                let text = format!(
+                    "Not run: this call needs the user's approval ({reason}) and nobody is attached who could give it. \
+                     Do what can be done without it, or say what you would need."
+                );
+                self.finish(id, text_result(&text, Outcome::Denied {}), 0);
+                self.advance();
+            }
+            (ApproveMode::Ask, None) => self.ask(id, runnable, reason),
+        }
+    }
+
+    fn ask(&mut self, id: CallId, runnable: Runnable, reason: String) {
+        let (Some(turn), Some(call)) = (self.machine.turn(), self.machine.call(id)) else { return };
+        let mut choices = vec![Choice::Once];
+        if runnable.repeatable {
+            choices.push(Choice::Session);
+        }
+        choices.push(Choice::Deny);
+        let approval = Approval {
+            id: ApprovalId((self.ids)()),
+            session: self.machine.session,
+            turn: turn.id,
+            call: id,
+            tool: call.tool.clone(),
+            subject: runnable.subject,
+            reason,
+            asked_at: self.now,
+            expires_at: self.now.plus_ms(self.machine.limits.approval_expiry_ms),
+            choices,
+            digest: runnable.digest,
+        };
+        self.record(Entry::ApprovalAsked { approval, expect: runnable.expect });
+    }
+
+    fn start(&mut self, id: CallId, allowed_by: Decider, expect: Expect) {
+        let Some(turn) = self.machine.turn().map(|turn| turn.id) else { return };
+        let shim = self.machine.shim;
+        self.record(Entry::CallStarted { turn, call: id, allowed_by, shim, expect: expect.clone() });
+        self.effect(Effect::RunCall { call: id, shim, expect, again: false });
+    }
+
+    pub(super) fn answered(&mut self, approval: ApprovalId, verdict: Verdict, by: Decider) {
+        let Some(asked) = self.machine.asked().filter(|asked| asked.approval.id == approval) else { return };
+        let (call, expect) = (asked.approval.call, asked.expect.clone());
+        self.record(Entry::ApprovalClosed { approval, call, verdict: verdict.clone(), by: by.clone() });
+        match verdict {
+            Verdict::Once {} | Verdict::Session {} | Verdict::Always {} => self.start(call, by, expect),
+            Verdict::Deny { reason } => {
+                let text = denied_text(reason.as_deref(), &by);
+                self.finish(call, text_result(&text, Outcome::Denied {}), 0);
+                self.advance();
+            }
+        }
+    }
+
+    fn call_ended(&mut self, id: CallId, result: ToolResult, duration_ms: u64) {
+        let Some(call) = self.machine.call(id) else { return };
+        if !matches!(call.state, CallState::Running { .. }) {
+            return;
+        }
+        self.finish(id, result, duration_ms);
+        self.effect(Effect::ForgetCall { call: id });
+        self.advance();
+    }
+
+    fn finish(&mut self, call: CallId, result: ToolResult, duration_ms: u64) {
+        let Some(turn) = self.machine.turn().map(|turn| turn.id) else { return };
+        self.record(Entry::CallFinished(CallResult {
+            turn,
+            call,
+            outcome: result.outcome,
+            content: result.content,
+            is_error: result.is_error,
+            duration_ms,
+            diff: result.diff,
+        }));
+    }
+}
+
+/// A failed result that is one text.
+pub(super) fn text_result(text: &str, outcome: Outcome) -> ToolResult {
+    ToolResult { content: vec![Part::Text(text.to_owned())], is_error: true, outcome, diff: None }
+}
+
+/// A decider's name for people.
+pub(super) fn name_of(by: &Decider) -> String {
+    match by {
+        Decider::Client { name } | Decider::Grant { name } => name.clone(),
+        Decider::Policy { rule } => format!("the policy ({rule})"),
+        Decider::Flag { value } => format!("--approve {value}"),
+        Decider::Expiry {} => "nobody in time".to_owned(),
+        Decider::Interrupt {} => "the interrupt".to_owned(),
+        Decider::Changed {} => "a change".to_owned(),
+    }
+}
+
+/// The form the API's documentation gives for input that is not JSON.
+fn broken_text(raw: &str) -> String {
+    const RAW_CHARS_MAX: usize = 2_000;
+    let shown: String = raw.chars().take(RAW_CHARS_MAX).collect();
+    format!(
+        "Not run: the call's input is not complete JSON (it was cut by the output limit, or malformed). Send the call \
+         again, in smaller pieces if it was long. {}",
+        serde_json::json!({ "INVALID_JSON": shown })
+    )
+}
+
+fn denied_text(reason: Option<&str>, by: &Decider) -> String {
+    let who = match by {
+        Decider::Expiry {} => "Not run: nobody answered the question for approval in time.".to_owned(),
+        Decider::Client { .. }
+        | Decider::Policy { .. }
+        | Decider::Flag { .. }
+        | Decider::Grant { .. }
+        | Decider::Interrupt {}
+        | Decider::Changed {} => "Not run: the user did not allow it.".to_owned(),
+    };
+    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
+        Some(reason) => format!("{who} They say: {reason}"),
+        None => who,
+    }
+}

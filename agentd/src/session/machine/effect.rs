@@ -1,0 +1,70 @@
+//! Everything the machine can ask for, in the imperative.
+
+use proto::ids::{CallId, RequestId};
+use uuid::Uuid;
+
+use crate::store::entry::{Entry, Expect};
+
+/// Something to do, after the entries of the same step are on disk (see [`Effect::waits_for_disk`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Send the conversation to the model.
+    SendRequest {
+        /// The request.
+        request: RequestId,
+        /// The try, from 1.
+        attempt: u32,
+    },
+    /// Drop the request's connection.
+    CancelRequest {
+        /// The request.
+        request: RequestId,
+    },
+    /// Find out what a call would do and whether it may.
+    AssessCall {
+        /// The call.
+        call: CallId,
+    },
+    /// Run a call, or find its result if it ran before.
+    RunCall {
+        /// The call.
+        call: CallId,
+        /// The shim that ran or runs it.
+        shim: Option<Uuid>,
+        /// What must hold at the run.
+        expect: Expect,
+        /// Whether it may have been started before, by an earlier daemon.
+        again: bool,
+    },
+    /// End a running call.
+    CancelCall {
+        /// The call.
+        call: CallId,
+    },
+    /// The call's result is on disk: the shim may forget it.
+    ForgetCall {
+        /// The call.
+        call: CallId,
+    },
+}
+
+impl Effect {
+    /// Whether the deed may only be done once its intent is on disk. Sending a request is repeatable and changes
+    /// nothing, so it goes out while its row is being written.
+    #[must_use]
+    pub fn waits_for_disk(&self) -> bool {
+        match self {
+            Self::RunCall { .. } | Self::ForgetCall { .. } | Self::CancelCall { .. } => true,
+            Self::SendRequest { .. } | Self::CancelRequest { .. } | Self::AssessCall { .. } => false,
+        }
+    }
+}
+
+/// What one input led to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Rows, in order; they are already part of the machine's state.
+    pub entries: Vec<Entry>,
+    /// Deeds, in order.
+    pub effects: Vec<Effect>,
+}

@@ -1,0 +1,140 @@
+//! Everything that can happen to a session, in the past tense.
+
+use proto::approval::{Decider, Subject, Verdict};
+use proto::event::Problem;
+use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp};
+use uuid::Uuid;
+
+use crate::model::Reply;
+use crate::store::entry::{Expect, Prompt};
+use crate::tools::ToolResult;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The log was replayed after a start of the daemon: whatever was under way must go on.
+    Resumed,
+    /// A shell answers; calls started from now on run in this shim.
+    ShellReady {
+        /// The shim's instance.
+        instance: Uuid,
+    },
+    /// A client sent a prompt.
+    PromptSubmitted(Prompt),
+    /// A client took a queued prompt back.
+    PromptWithdrawn {
+        /// The prompt.
+        prompt: PromptId,
+        /// Who.
+        by: String,
+    },
+    /// The model's reply is complete.
+    ReplyArrived {
+        /// The request it answers.
+        request: RequestId,
+        /// The reply.
+        reply: Box<Reply>,
+    },
+    /// A try failed.
+    RequestFailed {
+        /// The request.
+        request: RequestId,
+        /// What failed.
+        problem: Problem,
+        /// When to try again; `None`: not.
+        next_try: Option<Timestamp>,
+    },
+    /// It is known what a call would do and whether it may.
+    CallAssessed {
+        /// The call.
+        call: CallId,
+        /// What was found.
+        assessment: Box<Assessment>,
+    },
+    /// A client answered a question.
+    ApprovalAnswered {
+        /// The question.
+        approval: ApprovalId,
+        /// The answer.
+        verdict: Verdict,
+        /// Who.
+        by: Decider,
+    },
+    /// A call is over.
+    CallEnded {
+        /// The call.
+        call: CallId,
+        /// Its result.
+        result: Box<ToolResult>,
+        /// How long it ran.
+        duration_ms: u64,
+    },
+    /// A client asked for the turn to end.
+    InterruptAsked {
+        /// Who.
+        by: String,
+    },
+    /// The moment of [`super::Machine::deadline`] came.
+    TimerFired,
+    /// Something the user should know.
+    Noticed {
+        /// The text.
+        text: String,
+    },
+    /// A client renamed the session.
+    RenameAsked {
+        /// The new name.
+        name: String,
+        /// Who.
+        by: String,
+    },
+    /// A client archived the session.
+    ArchiveAsked {
+        /// Who.
+        by: String,
+    },
+}
+
+/// What is known of a call before it runs.
+#[derive(Clone, Debug)]
+pub enum Assessment {
+    /// It cannot run as it is (malformed input, no such file): this is its result.
+    Settled(ToolResult),
+    /// It can run.
+    Runnable(Runnable),
+}
+
+/// A call that can run.
+#[derive(Clone, Debug)]
+pub struct Runnable {
+    /// Whether it may.
+    pub ruling: Ruling,
+    /// What it would do, for people.
+    pub subject: Subject,
+    /// SHA-256 over exactly what would run.
+    pub digest: String,
+    /// What must still hold when it runs.
+    pub expect: Expect,
+    /// Whether "for this session" is a meaningful answer.
+    pub repeatable: bool,
+}
+
+/// What the policy says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// Runs without a question.
+    Allow {
+        /// The rule or reason.
+        rule: String,
+    },
+    /// The user decides.
+    Ask {
+        /// Why.
+        reason: String,
+    },
+    /// Does not run.
+    Deny {
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,33 @@
+//! The session as a pure state machine: `step(state, input) → entries and effects`. No clock, no I/O, no runtime: the
+//! time and fresh ids come in with each step.
+//!
+//! ```text
+//!            prompt                 reply without calls, or refused, or failed for good
+//!   Idle ───────────▶ Ready ◀──────────────────────────────────────────────┐
+//!    ▲                  │ request sent                                      │
+//!    │                  ▼           failed, next try known                  │
+//!    │             Requesting ──────────────────▶ Backoff ──▶ Requesting    │
+//!    │                  │ reply with calls                                  │
+//!    │                  ▼                                                   │
+//!    └── turn ended  Calling: waiting → assessing → (asking) → running → done, one after the other
+//! ```
+//!
+//! Invariants, each a property test in `tests.rs`:
+//! * every tool call of a kept reply gets exactly one result, in the next message, before anything else is sent;
+//! * no call runs whose start was not recorded with who or what allowed it;
+//! * replaying the entries gives the state that lived through them;
+//! * the history is append-only but for a server compaction.
+
+mod apply;
+mod decide;
+mod effect;
+mod input;
+mod reply;
+mod state;
+#[cfg(test)]
+mod tests;
+mod turning;
+
+pub use effect::{Effect, Step};
+pub use input::{Assessment, Input, Ruling, Runnable};
+pub use state::{Call, CallState, Calling, Closed, Grant, Limits, Machine, Phase, Try, Turn};

@@ -1,0 +1,257 @@
+//! What a session is, at one moment.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proto::approval::{Approval, Decider, Verdict};
+use proto::ids::{ApprovalId, CallId, PromptId, RequestId, SessionId, Timestamp, TurnId};
+use proto::request::ApproveMode;
+use uuid::Uuid;
+
+use crate::model::Message;
+use crate::policy::ShellFacts;
+use crate::store::entry::{CallResult, Expect, Prompt, StoredInput};
+
+/// Limits of a session's turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests to the model in one turn.
+    pub requests_max: u32,
+    /// How long a question stays open.
+    pub approval_expiry_ms: u64,
+    /// The output limit, for the texts that name it.
+    pub max_tokens: u32,
+}
+
+/// Times in a row that a turn is carried on after an empty or cut reply: more means the model does not get further.
+pub(super) const NUDGES_MAX: u32 = 5;
+
+/// Times in a row that a paused server-tool loop is carried on; each is ten iterations on the server.
+pub(super) const PAUSES_MAX: u32 = 10;
+
+/// Answers remembered for clients that answer late.
+pub(super) const CLOSED_KEPT: usize = 256;
+
+/// The session's state: a fold over its log.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub(super) session: SessionId,
+    pub(super) limits: Limits,
+    pub(super) history: Vec<Arc<Message>>,
+    pub(super) queue: VecDeque<Prompt>,
+    pub(super) grants: Vec<Grant>,
+    pub(super) closed: VecDeque<Closed>,
+    pub(super) shim: Option<Uuid>,
+    pub(super) facts: ShellFacts,
+    /// The shim that `facts` are about.
+    pub(super) facts_of: Option<Uuid>,
+    pub(super) phase: Phase,
+}
+
+/// What a session is doing.
+#[derive(Clone, Debug)]
+pub enum Phase {
+    /// Nothing.
+    Idle,
+    /// The turn's next request is to be sent. Only between two entries of one step, or after a crash between two steps.
+    Ready(Turn),
+    /// A request is under way.
+    Requesting(Turn, Try),
+    /// A request failed and will be tried again.
+    Backoff(Turn, Try, Timestamp),
+    /// Tool calls are being worked off in order.
+    Calling(Turn, Calling),
+}
+
+/// A turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Its id.
+    pub id: TurnId,
+    /// Its prompt.
+    pub prompt: PromptId,
+    /// What the prompt says about approvals.
+    pub approve: ApproveMode,
+    /// Requests so far.
+    pub requests: u32,
+    /// Nudges in a row.
+    pub nudges: u32,
+    /// Pauses in a row.
+    pub pauses: u32,
+    /// The user asked for the turn to end: nothing new is started.
+    pub stopping: bool,
+}
+
+/// One try of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Try {
+    /// The request.
+    pub request: RequestId,
+    /// From 1.
+    pub attempt: u32,
+}
+
+/// The calls of one reply.
+#[derive(Clone, Debug)]
+pub struct Calling {
+    /// In the reply's order.
+    pub calls: Vec<Call>,
+}
+
+/// One tool call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Our id.
+    pub id: CallId,
+    /// The API's id.
+    pub tool_use_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its input.
+    pub input: StoredInput,
+    /// How far it is.
+    pub state: CallState,
+}
+
+/// How far a call is.
+#[derive(Clone, Debug)]
+pub enum CallState {
+    /// Its predecessors are not done.
+    Waiting,
+    /// It is being found out what it would do. Not in the log: after a crash it is found out again.
+    Assessing,
+    /// The user is asked.
+    Asking(Box<Asked>),
+    /// It runs, in this shim.
+    Running {
+        /// The shim's instance.
+        shim: Option<Uuid>,
+        /// What had to hold at its start.
+        expect: Expect,
+    },
+    /// It has its result.
+    Done(Arc<CallResult>),
+}
+
+/// An open question.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What the user sees.
+    pub approval: Approval,
+    /// What must still hold when it runs.
+    pub expect: Expect,
+}
+
+/// "For this session".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// What may run again.
+    pub digest: String,
+    /// Who said so.
+    pub name: String,
+}
+
+/// An answered question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The question.
+    pub approval: ApprovalId,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Who gave it.
+    pub by: Decider,
+}
+
+impl Machine {
+    /// A session without history.
+    #[must_use]
+    pub fn new(session: SessionId, limits: Limits) -> Self {
+        Self {
+            session,
+            limits,
+            history: Vec::new(),
+            queue: VecDeque::new(),
+            grants: Vec::new(),
+            closed: VecDeque::new(),
+            shim: None,
+            facts: ShellFacts::restarted(),
+            facts_of: None,
+            phase: Phase::Idle,
+        }
+    }
+
+    /// What earlier commands may have done to the shell.
+    #[must_use]
+    pub fn facts(&self) -> &ShellFacts {
+        &self.facts
+    }
+
+    /// The history the model is sent.
+    #[must_use]
+    pub fn history(&self) -> &[Arc<Message>] {
+        &self.history
+    }
+
+    /// What the session is doing.
+    #[must_use]
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Prompts that wait.
+    pub fn queued(&self) -> impl Iterator<Item = PromptId> + '_ {
+        self.queue.iter().map(|prompt| prompt.prompt)
+    }
+
+    /// The open question, if there is one.
+    #[must_use]
+    pub fn asking(&self) -> Option<&Approval> {
+        self.asked().map(|asked| &asked.approval)
+    }
+
+    pub(super) fn asked(&self) -> Option<&Asked> {
+        match &self.phase {
+            Phase::Calling(_, calling) => calling.calls.iter().find_map(|call| match &call.state {
+                CallState::Asking(asked) => Some(asked.as_ref()),
+                CallState::Waiting | CallState::Assessing | CallState::Running { .. } | CallState::Done(_) => None,
+            }),
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => None,
+        }
+    }
+
+    /// How an answered question was answered.
+    #[must_use]
+    pub fn answer_of(&self, approval: ApprovalId) -> Option<&Closed> {
+        self.closed.iter().rev().find(|closed| closed.approval == approval)
+    }
+
+    /// A call of the present reply.
+    #[must_use]
+    pub fn call(&self, id: CallId) -> Option<&Call> {
+        match &self.phase {
+            Phase::Calling(_, calling) => calling.calls.iter().find(|call| call.id == id),
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => None,
+        }
+    }
+
+    /// The running turn.
+    #[must_use]
+    pub fn turn(&self) -> Option<&Turn> {
+        match &self.phase {
+            Phase::Idle => None,
+            Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _) => {
+                Some(turn)
+            }
+        }
+    }
+
+    /// When [`super::Input::TimerFired`] is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match &self.phase {
+            Phase::Backoff(_, _, until) => Some(*until),
+            Phase::Calling(..) => self.asking().map(|approval| approval.expires_at),
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) => None,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What tasks tell their session's actor.
+
+use proto::ids::{CallId, RequestId};
+use uuid::Uuid;
+
+use super::machine::Input;
+use crate::model::Progress;
+use crate::shell::{OutputChunk, Shell};
+
+/// Something a task found out.
+#[derive(Debug)]
+pub(super) enum News {
+    /// A reply grew.
+    Progress {
+        /// The request.
+        request: RequestId,
+        /// By what.
+        progress: Progress,
+    },
+    /// A command wrote.
+    Output {
+        /// The call.
+        call: CallId,
+        /// What.
+        chunk: OutputChunk,
+    },
+    /// A shell answers.
+    ShellUp {
+        /// The shell.
+        shell: Shell,
+        /// Whether it is a new one, not one found again.
+        launched: bool,
+    },
+    /// No shell of an earlier daemon is there.
+    ShellAbsent,
+    /// A shell cannot be started.
+    ShellFailed {
+        /// Why.
+        error: String,
+    },
+    /// The shim is gone.
+    ShellLost {
+        /// Which.
+        instance: Uuid,
+    },
+    /// Something the machine must hear.
+    Happened(Box<Input>),
+}

@@ -1,0 +1,139 @@
+//! The user's and the system's rules for calls, as files: `policy.toml` beside `agentd.toml`, and one inside the workspace
+//! that may only tighten. The rules' form is described in [`crate::policy`]'s `layers.rs`.
+//!
+//! Invariant: a file that does not read stops nothing silently: as long as it is so, nothing is allowed without asking.
+
+use std::path::{Path, PathBuf};
+
+use crate::policy::{Layer, Repository, Rules};
+
+/// The system's rules.
+const SYSTEM_FILE: &str = "/etc/agentd/policy.toml";
+
+/// The workspace's rules, relative to it.
+const WORKSPACE_FILE: &str = ".agentd/policy.toml";
+
+/// Largest rule file, in bytes: people write a few KiB.
+const FILE_BYTES_MAX: u64 = 256 * 1024;
+
+/// Configurations of submodules that are read; a repository with more of them is not known.
+const SUBMODULES_MAX: usize = 64;
+
+/// The rules in force, and what is wrong with their files.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RuleBook {
+    /// The rules that could be read.
+    pub(super) rules: Rules,
+    /// What is wrong, each one sentence; while there is any, nothing is allowed by itself.
+    pub(super) problems: Vec<String>,
+}
+
+/// Reads the rules of all layers. They are small files and read for each call, so that a change counts at once.
+pub(super) fn read(config: &Path, workspace: Option<&Path>) -> RuleBook {
+    let mut book = RuleBook::default();
+    let files = [
+        (Layer::System, Some(PathBuf::from(SYSTEM_FILE))),
+        (Layer::User, Some(config.join("policy.toml"))),
+        (Layer::Workspace, workspace.map(|workspace| workspace.join(WORKSPACE_FILE))),
+    ];
+    let mut layers = Vec::new();
+    for (layer, path) in files.into_iter().filter_map(|(layer, path)| Some((layer, path?))) {
+        let text = match text_of(&path) {
+            Ok(Some(text)) => text,
+            Ok(None) => continue,
+            Err(reason) => {
+                book.problems.push(format!("the rules in {} cannot be read: {reason}", path.display()));
+                continue;
+            }
+        };
+        match Rules::parse(layer, &text) {
+            Ok(rules) => layers.push(rules),
+            Err(error) => book.problems.push(format!("{}: {error}", path.display())),
+        }
+    }
+    book.rules = Rules::merge(layers);
+    book
+}
+
+/// The text of a small regular file; `None` when there is no file.
+fn text_of(path: &Path) -> Result<Option<String>, String> {
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    if !meta.is_file() {
+        return Err("it is not a regular file".into());
+    }
+    if meta.len() > FILE_BYTES_MAX {
+        return Err(format!("it is over {FILE_BYTES_MAX} bytes"));
+    }
+    std::fs::read_to_string(path).map(Some).map_err(|error| error.to_string())
+}
+
+/// What the repository that git would find from a directory has configured. git itself is never run for that.
+pub(super) fn repository(cwd: &Path) -> Repository {
+    for folder in cwd.ancestors() {
+        let git = folder.join(".git");
+        if git.is_dir() {
+            return configured(&git).unwrap_or_default();
+        }
+        // A linked worktree or a submodule keeps its configuration elsewhere; a bare repository is one by its content.
+        if git.exists() || (folder.join("HEAD").exists() && folder.join("objects").exists()) {
+            return Repository::Unknown;
+        }
+    }
+    Repository::Ordinary
+}
+
+fn configured(git: &Path) -> Option<Repository> {
+    let mut texts = Vec::new();
+    for name in ["config", "config.worktree"] {
+        texts.extend(text_of(&git.join(name)).ok()?);
+    }
+    let mut folders = vec![git.join("modules")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            texts.extend(text_of(&entry.path().join("config")).ok()?);
+            if texts.len() + folders.len() > SUBMODULES_MAX {
+                return None;
+            }
+            folders.push(entry.path());
+        }
+    }
+    Some(Repository::from_configurations(texts.iter().map(String::as_str)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_file_is_a_problem_and_the_others_stay_in_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, workspace) = (dir.path().join("config"), dir.path().join("work"));
+        std::fs::create_dir_all(&config).unwrap();
+        std::fs::create_dir_all(workspace.join(".agentd")).unwrap();
+        std::fs::write(config.join("policy.toml"), "[[rule]]\ndecision = \"deny\"\ncommand = \"rm\"\n").unwrap();
+        assert!(read(&config, Some(&workspace)).problems.is_empty());
+        let loosens = "[[rule]]\ndecision = \"allow\"\ncommand = \"rm\"\n";
+        std::fs::write(workspace.join(WORKSPACE_FILE), loosens).unwrap();
+        let book = read(&config, Some(&workspace));
+        assert_eq!((book.problems.len(), book.rules.len()), (1, 1), "{book:?}");
+    }
+
+    #[test]
+    fn a_repository_that_names_a_program_is_found_from_below() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join(".git")).unwrap();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        std::fs::write(dir.path().join(".git/config"), "[core]\n\tbare = false\n").unwrap();
+        assert_eq!(repository(&dir.path().join("a/b")), Repository::Ordinary);
+        std::fs::write(dir.path().join(".git/config"), "[core]\n\tfsmonitor = ./x\n").unwrap();
+        assert!(matches!(repository(&dir.path().join("a/b")), Repository::RunsPrograms { .. }));
+    }
+}

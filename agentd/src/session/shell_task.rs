@@ -1,0 +1,94 @@
+//! The task that brings a session its shell: the one an earlier daemon left, else a new one.
+
+use std::path::PathBuf;
+
+use proto::ids::SessionId;
+use proto::secret::EnvVars;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Context;
+use super::news::News;
+use crate::shell::{LaunchSpec, Shell, ShellLimits, recover};
+
+/// What is wanted.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// The session.
+    pub session: SessionId,
+    /// Its workspace.
+    pub cwd: PathBuf,
+    /// Its client's environment, if this daemon was given it.
+    pub env: Option<EnvVars>,
+    /// Start one when none is found.
+    pub launch: bool,
+}
+
+/// Finds or starts the shell and tells the session.
+///
+/// `looked` is dropped as soon as it is known whether there is one: who ends the shell waits for that, so that none comes
+/// up after it.
+pub(super) async fn run(order: Order, looked: oneshot::Sender<()>, context: Arc<Context>, news: mpsc::Sender<News>) {
+    let answer = find_or_launch(order, &context).await;
+    // Before the session hears of it, which may be waiting for just that.
+    drop(looked);
+    let _ = news.send(answer).await;
+}
+
+async fn find_or_launch(order: Order, context: &Context) -> News {
+    let limits = limits(context);
+    let state_dir = context.paths.sessions();
+    let found = Shell::find(order.session, &context.paths.shims(), &state_dir, limits).await;
+    match found {
+        Ok(Some(shell)) => News::ShellUp { shell, launched: false },
+        Ok(None) | Err(_) if !order.launch => News::ShellAbsent,
+        Ok(None) => launch(order, context, state_dir, limits).await,
+        Err(error) => {
+            tracing::warn!(session = %order.session, %error, "the earlier shell cannot be reached; starting another");
+            launch(order, context, state_dir, limits).await
+        }
+    }
+}
+
+async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: ShellLimits) -> News {
+    // What a dead shim left running must not run beside its successor.
+    recover::sweep(order.session, &context.paths.shims());
+    // Without the client's environment (another daemon was given it) the daemon's own is the best guess.
+    let env = order.env.unwrap_or_else(|| EnvVars(std::env::vars().collect()));
+    let spec = LaunchSpec {
+        session: order.session,
+        cwd: order.cwd,
+        env,
+        runtime_dir: context.paths.shims(),
+        state_dir,
+        program: context.program.clone(),
+        limits,
+        secret_names: context.config().shell.secret_names.clone(),
+    };
+    match Shell::launch(spec).await {
+        Ok(shell) => News::ShellUp { shell, launched: true },
+        Err(error) => {
+            tracing::warn!(session = %order.session, %error, "no shell");
+            News::ShellFailed { error: error.to_string() }
+        }
+    }
+}
+
+/// Ends a shell that this daemon has not connected to, or clears away what a dead one left.
+pub(super) async fn end_leftover(session: SessionId, context: &Context) {
+    let (shims, state_dir) = (context.paths.shims(), context.paths.sessions());
+    match Shell::find(session, &shims, &state_dir, limits(context)).await {
+        Ok(Some(shell)) => shell.shutdown().await,
+        Ok(None) | Err(_) => recover::sweep(session, &shims),
+    }
+}
+
+fn limits(context: &Context) -> ShellLimits {
+    let config = context.config();
+    ShellLimits {
+        deadline: config.shell.deadline.get(),
+        spool_bytes: config.shell.spool.0,
+        output_chars: config.shell.output_chars,
+        ..ShellLimits::default()
+    }
+}

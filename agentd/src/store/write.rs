@@ -1,0 +1,153 @@
+//! The writer thread: takes what waits, commits it as one transaction, tells each waiter.
+
+use std::sync::Arc;
+
+use proto::ids::SessionId;
+use rusqlite::{Connection, Transaction, params};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{NewRow, NewSession, StoreError};
+use crate::store::entry::Entry;
+
+/// Jobs in one transaction: enough to share an fsync among all sessions, few enough to keep the first waiter's delay low.
+const GROUP_MAX: usize = 64;
+
+type Done = oneshot::Sender<Result<(), StoreError>>;
+
+/// Something to write.
+#[derive(Debug)]
+pub(super) enum Job {
+    Create { session: Box<NewSession>, reply: Done },
+    Append { session: SessionId, rows: Vec<NewRow>, reply: Done },
+    Remove { session: SessionId, reply: Done },
+    Flush { reply: Done },
+}
+
+/// Serves jobs until the last handle is gone.
+pub(super) fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Job>) {
+    let mut group = Vec::with_capacity(GROUP_MAX);
+    loop {
+        if jobs.blocking_recv_many(&mut group, GROUP_MAX) == 0 {
+            return;
+        }
+        match commit(&mut connection, &group) {
+            Ok(()) => {
+                for job in group.drain(..) {
+                    answer(job, Ok(()));
+                }
+            }
+            // One bad job must not fail its neighbours: each on its own.
+            Err(_) if group.len() > 1 => {
+                for job in group.drain(..) {
+                    let result = commit(&mut connection, std::slice::from_ref(&job));
+                    answer(job, result);
+                }
+            }
+            Err(error) => {
+                for job in group.drain(..) {
+                    answer(job, Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+fn answer(job: Job, result: Result<(), StoreError>) {
+    let reply = match job {
+        Job::Create { reply, .. } | Job::Append { reply, .. } | Job::Remove { reply, .. } | Job::Flush { reply } => {
+            reply
+        }
+    };
+    // A waiter that went away does not undo what was written.
+    let _ = reply.send(result);
+}
+
+fn commit(connection: &mut Connection, group: &[Job]) -> Result<(), StoreError> {
+    let transaction = connection.transaction()?;
+    for job in group {
+        apply(&transaction, job)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn apply(transaction: &Transaction<'_>, job: &Job) -> Result<(), StoreError> {
+    match job {
+        Job::Create { session, .. } => {
+            transaction
+                .prepare_cached(
+                    "INSERT INTO sessions (id, name, created_at, active_at, cwd, spec) VALUES (?1, ?2, ?3, ?3, ?4, ?5)",
+                )?
+                .execute(params![
+                    session.id.0.as_bytes(),
+                    session.name,
+                    stored(session.created_at.0),
+                    session.cwd,
+                    session.spec
+                ])?;
+            insert(transaction, session.id, &session.first)
+        }
+        Job::Append { session, rows, .. } => rows.iter().try_for_each(|row| insert(transaction, *session, row)),
+        Job::Remove { session, .. } => {
+            transaction.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([session.0.as_bytes()])?;
+            Ok(())
+        }
+        Job::Flush { .. } => Ok(()),
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Result<(), StoreError> {
+    let body = serde_json::to_string(row.entry.as_ref()).map_err(|error| StoreError::Sqlite(error.to_string()))?;
+    transaction
+        .prepare_cached("INSERT INTO events (session, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(params![session.0.as_bytes(), stored(row.seq.0), stored(row.at.0), row.entry.kind(), body])?;
+    touch(transaction, session, row)
+}
+
+/// Keeps the session's place in the list in step with its log, in the same transaction.
+fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Result<(), StoreError> {
+    let id = session.0.as_bytes();
+    let at = stored(row.at.0);
+    transaction.prepare_cached("UPDATE sessions SET active_at = ?2 WHERE id = ?1")?.execute(params![id, at])?;
+    match Arc::as_ref(&row.entry) {
+        Entry::PromptAccepted(prompt) => {
+            let title = title_of(&prompt.text);
+            transaction
+                .prepare_cached("UPDATE sessions SET title = ?2 WHERE id = ?1 AND title = ''")?
+                .execute(params![id, title])?;
+        }
+        Entry::Renamed { name, .. } => {
+            transaction.prepare_cached("UPDATE sessions SET name = ?2 WHERE id = ?1")?.execute(params![id, name])?;
+        }
+        Entry::Archived { .. } => {
+            transaction.prepare_cached("UPDATE sessions SET archived = 1 WHERE id = ?1")?.execute([id])?;
+        }
+        Entry::Created(_)
+        | Entry::PromptWithdrawn { .. }
+        | Entry::TurnStarted { .. }
+        | Entry::RequestSent { .. }
+        | Entry::RequestFailed { .. }
+        | Entry::ReplyReceived(_)
+        | Entry::Nudged { .. }
+        | Entry::ApprovalAsked { .. }
+        | Entry::ApprovalClosed { .. }
+        | Entry::CallStarted { .. }
+        | Entry::CallFinished(_)
+        | Entry::InterruptRequested { .. }
+        | Entry::TurnEnded { .. }
+        | Entry::Notice { .. } => {}
+    }
+    Ok(())
+}
+
+/// The first line of a prompt, short enough for a list.
+#[must_use]
+pub fn title_of(text: &str) -> String {
+    const TITLE_CHARS_MAX: usize = 80;
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").chars().take(TITLE_CHARS_MAX).collect()
+}
+
+/// SQLite's integers are signed; our numbers stay far below 2^63.
+fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

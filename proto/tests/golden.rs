@@ -1,0 +1,393 @@
+//! The bytes of the client protocol. They may change only together with `handshake::PROTOCOL`: a new version gets a new
+//! folder, and the old one stays as a record. Regenerate with `UPDATE_EXPECT=1`.
+
+use std::fmt::Debug;
+use std::fmt::Write as _;
+
+use expect_test::expect_file;
+use proto::approval::*;
+use proto::diff::*;
+use proto::event::*;
+use proto::frame;
+use proto::handshake::PROTOCOL;
+use proto::ids::*;
+use proto::json::JsonText;
+use proto::live::*;
+use proto::request::*;
+use proto::response::*;
+use proto::secret::{EnvVars, Secret};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+fn uuid(n: u128) -> Uuid {
+    Uuid::from_u128(0x0193_a5b2_7c3d_7e4f_8a9b_0000_0000_0000 + n)
+}
+
+fn session() -> SessionId {
+    SessionId(uuid(1))
+}
+
+fn turn() -> TurnId {
+    TurnId(uuid(2))
+}
+
+fn request_id() -> RequestId {
+    RequestId(uuid(3))
+}
+
+fn call() -> CallId {
+    CallId(uuid(4))
+}
+
+fn endpoint() -> Endpoint {
+    Endpoint {
+        base_url: Some("http://127.0.0.1:8080".into()),
+        api_key: Some(Secret::new("k".into())),
+        auth_token: None,
+    }
+}
+
+fn requests() -> Vec<Request> {
+    let session = || "a5b27c3d".to_owned();
+    vec![
+        Request::Hello(Hello { client: ClientInfo { program: "agentctl".into(), terminal: "pts/3".into() } }),
+        Request::Status(Status {}),
+        Request::CreateSession(CreateSession {
+            cwd: "/w".into(),
+            env: EnvVars(vec![("LANG".into(), "C.UTF-8".into())]),
+            name: Some("demo".into()),
+            model: None,
+            scenario: Some("demo".into()),
+            endpoint: endpoint(),
+        }),
+        Request::ListSessions(ListSessions { archived: true, cwd: Some("/w".into()) }),
+        Request::ShowSession(ShowSession { session: session() }),
+        Request::ReadLog(ReadLog { session: session(), since: Seq(7), limit: 100 }),
+        Request::Attach(Attach { session: session(), since: Seq(0), endpoint: Endpoint::default() }),
+        Request::Detach(Detach { session: session() }),
+        Request::SendPrompt(SendPrompt {
+            session: session(),
+            prompt: PromptId(uuid(5)),
+            text: "größer\n".into(),
+            approve: ApproveMode::All,
+            endpoint: Endpoint::default(),
+        }),
+        Request::WithdrawPrompt(WithdrawPrompt { session: session(), prompt: PromptId(uuid(5)) }),
+        Request::Interrupt(Interrupt { session: session() }),
+        Request::ListApprovals(ListApprovals { session: None }),
+        Request::AnswerApproval(AnswerApproval {
+            approval: "0000".into(),
+            digest: Some("d".into()),
+            verdict: Verdict::Deny { reason: Some("not now".into()) },
+        }),
+        Request::ChangeSession(ChangeSession {
+            session: session(),
+            change: SessionChange::Rename { name: "x".into() },
+        }),
+        Request::ChangeSession(ChangeSession { session: session(), change: SessionChange::Archive {} }),
+        Request::ChangeSession(ChangeSession { session: session(), change: SessionChange::Remove {} }),
+        Request::Shutdown(Shutdown { stop_shells: true }),
+    ]
+}
+
+fn diff() -> FileDiff {
+    let line = |kind, text: &str, changed| DiffLine {
+        kind,
+        spans: vec![DiffSpan { text: text.into(), changed }],
+        no_newline: false,
+    };
+    FileDiff {
+        path: "src/a.rs".into(),
+        created: false,
+        added: 1,
+        removed: 1,
+        hunks: vec![Hunk {
+            old_start: 3,
+            new_start: 3,
+            lines: vec![
+                line(DiffKind::Context, "fn a() {", false),
+                line(DiffKind::Removed, "1", true),
+                line(DiffKind::Added, "2", true),
+            ],
+        }],
+        lines_left_out: 0,
+    }
+}
+
+fn approval(subject: Subject) -> Approval {
+    Approval {
+        id: ApprovalId(uuid(6)),
+        session: session(),
+        turn: turn(),
+        call: call(),
+        tool: "bash".into(),
+        subject,
+        reason: "it runs a command".into(),
+        asked_at: Timestamp(1_000),
+        expires_at: Timestamp(2_000),
+        choices: vec![Choice::Once, Choice::Session, Choice::Always, Choice::Deny],
+        digest: "d".into(),
+    }
+}
+
+fn problem() -> Problem {
+    Problem { code: "overloaded".into(), message: "busy".into(), hint: "wait".into(), request_id: Some("req_1".into()) }
+}
+
+fn bodies() -> Vec<EventBody> {
+    let deciders = [
+        Decider::Client { name: "agentctl on pts/3".into() },
+        Decider::Policy { rule: "views do not ask".into() },
+        Decider::Flag { value: "all".into() },
+        Decider::Grant { name: "agentctl".into() },
+        Decider::Expiry {},
+        Decider::Interrupt {},
+        Decider::Changed {},
+    ];
+    let outcomes = [
+        Outcome::Exited { status: 3 },
+        Outcome::Done {},
+        Outcome::Failed {},
+        Outcome::TimedOut { limit_ms: 2_000 },
+        Outcome::Interrupted {},
+        Outcome::Denied {},
+        Outcome::NotRun {},
+        Outcome::Unknown {},
+    ];
+    let subjects = [
+        Subject::Command(CommandSubject { command: "ls".into(), cwd: "/w".into(), parts: vec!["ls".into()] }),
+        Subject::Edit(EditSubject { diff: diff() }),
+        Subject::Other(OtherSubject { title: "t".into(), input: JsonText::parse("{\"a\":1}").unwrap() }),
+    ];
+    let ends = [
+        TurnOutcome::Done {},
+        TurnOutcome::Refused { category: Some("cyber".into()), explanation: None },
+        TurnOutcome::Interrupted {},
+        TurnOutcome::Failed { problem: problem() },
+    ];
+    let mut all = vec![
+        EventBody::SessionCreated(SessionCreated {
+            cwd: "/w".into(),
+            name: None,
+            model: "m".into(),
+            provider: "anthropic".into(),
+        }),
+        EventBody::PromptAccepted(PromptAccepted {
+            prompt: PromptId(uuid(5)),
+            text: "hi".into(),
+            approve: ApproveMode::Ask,
+            by: "agentctl".into(),
+        }),
+        EventBody::PromptWithdrawn(PromptWithdrawn { prompt: PromptId(uuid(5)), by: "agentctl".into() }),
+        EventBody::TurnStarted(TurnStarted { turn: turn(), prompt: PromptId(uuid(5)) }),
+        EventBody::RequestSent(RequestSent { turn: turn(), request: request_id(), attempt: 1 }),
+        EventBody::RequestFailed(RequestFailed {
+            turn: turn(),
+            request: request_id(),
+            attempt: 1,
+            problem: problem(),
+            next_try: Some(Timestamp(3_000)),
+        }),
+        EventBody::ReplyReceived(ReplyReceived {
+            turn: turn(),
+            request: request_id(),
+            blocks: vec![
+                Block::Text { text: "t".into() },
+                Block::Thinking { text: String::new() },
+                Block::Call(CallBlock {
+                    call: call(),
+                    tool_use_id: "toolu_1".into(),
+                    tool: "bash".into(),
+                    title: "$ ls".into(),
+                    input: JsonText::parse("{\"command\": \"ls\"}").unwrap(),
+                }),
+                Block::Other { kind: "hologram".into() },
+            ],
+            stop_reason: "tool_use".into(),
+            usage: Usage { input_tokens: 1, cache_write_tokens: 2, cache_read_tokens: 3, output_tokens: 4 },
+        }),
+        EventBody::Notice(Notice { text: "n".into() }),
+        EventBody::SessionRenamed(SessionRenamed { name: "x".into(), by: "agentctl".into() }),
+        EventBody::SessionArchived(SessionArchived { by: "agentctl".into() }),
+    ];
+    all.extend(subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })));
+    all.extend(deciders.clone().map(|by| {
+        let verdict = if by == (Decider::Expiry {}) { Verdict::Deny { reason: None } } else { Verdict::Session {} };
+        EventBody::ApprovalClosed(ApprovalClosed { approval: ApprovalId(uuid(6)), call: call(), verdict, by })
+    }));
+    all.extend(
+        deciders.map(|allowed_by| EventBody::CallStarted(CallStarted { turn: turn(), call: call(), allowed_by })),
+    );
+    all.extend(outcomes.map(|outcome| {
+        EventBody::CallFinished(CallFinished {
+            turn: turn(),
+            call: call(),
+            outcome,
+            text: "out\n".into(),
+            is_error: false,
+            duration_ms: 12,
+            diff: None,
+        })
+    }));
+    all.extend(ends.map(|outcome| EventBody::TurnEnded(TurnEnded { turn: turn(), outcome })));
+    all
+}
+
+fn info() -> SessionInfo {
+    SessionInfo {
+        id: session(),
+        name: Some("demo".into()),
+        cwd: "/w".into(),
+        model: "m".into(),
+        provider: "scripted".into(),
+        state: SessionState::Asking,
+        created_at: Timestamp(1),
+        active_at: Timestamp(2),
+        head: Seq(9),
+        queued: vec![PromptId(uuid(7))],
+        approvals: vec![],
+        title: "fix".into(),
+        clients: vec![ClientInfo { program: "agentctl".into(), terminal: "pts/3".into() }],
+        archived: false,
+        shim_pid: Some(42),
+    }
+}
+
+fn responses() -> Vec<Response> {
+    vec![
+        Response::Done(Done {}),
+        Response::Status(DaemonStatus {
+            release: "0.1.0".into(),
+            pid: 7,
+            started_at: Timestamp(1),
+            sessions: 1,
+            working: 1,
+            approvals: 0,
+            clients: 2,
+            socket: "/run/a.sock".into(),
+            database: "/state/agentd.db".into(),
+            config_files: vec!["/etc/agentd/agentd.toml".into()],
+            warnings: vec![],
+            model: "m".into(),
+            base_url: "https://api.anthropic.com".into(),
+            key_source: "none".into(),
+            accounting: "cgroup".into(),
+        }),
+        Response::Session(info()),
+        Response::Sessions(Sessions { sessions: vec![info()] }),
+        Response::Log(LogPage { session: session(), events: vec![], more: false }),
+        Response::Attached(Attached { session: info() }),
+        Response::Accepted(Accepted { session: session(), prompt: PromptId(uuid(5)), seq: Seq(2) }),
+        Response::Approvals(Approvals { approvals: vec![approval(Subject::Edit(EditSubject { diff: diff() }))] }),
+        Response::Answered(Answered {
+            approval: ApprovalId(uuid(6)),
+            verdict: Verdict::Once {},
+            by: Decider::Client { name: "agentctl on pts/3".into() },
+            yours: true,
+        }),
+    ]
+}
+
+fn frames() -> Vec<ServerFrame> {
+    let mut all: Vec<ServerFrame> = responses()
+        .into_iter()
+        .map(|response| ServerFrame::Response(ResponseFrame { id: 1, result: ResponseResult::Ok(response) }))
+        .collect();
+    let error = WireError { code: ErrorCode::NotFound, message: "no session".into(), hint: "ls".into() };
+    all.push(ServerFrame::Response(ResponseFrame { id: 2, result: ResponseResult::Error(error) }));
+    all.extend([
+        ServerFrame::Live(Live::Text(LiveText {
+            session: session(),
+            request: request_id(),
+            index: 0,
+            kind: LiveKind::Thinking,
+            offset: 5,
+            text: "more".into(),
+        })),
+        ServerFrame::Live(Live::Output(LiveOutput {
+            session: session(),
+            call: call(),
+            offset: 0,
+            bytes: 3,
+            text: "a\u{1b}b".into(),
+        })),
+        ServerFrame::Live(Live::Restarted(LiveRestarted { session: session(), request: request_id() })),
+        ServerFrame::CaughtUp(CaughtUp { session: session(), seq: Seq(9) }),
+        ServerFrame::Lagged(Lagged { session: session(), after: Seq(3) }),
+        ServerFrame::Goodbye(Goodbye { reason: "agentd is stopping".into() }),
+    ]);
+    for (index, body) in bodies().into_iter().enumerate() {
+        let event = Event { seq: Seq(index as u64 + 1), at: Timestamp(1_000), body };
+        all.push(ServerFrame::Event(EventFrame { session: session(), event }));
+    }
+    all
+}
+
+/// Each message in both codecs; both must read back as they were.
+fn lines<T: Serialize + DeserializeOwned + PartialEq + Debug>(messages: &[T]) -> (String, String) {
+    let (mut hex, mut json) = (String::new(), String::new());
+    for message in messages {
+        let bytes = frame::encode(message).unwrap();
+        assert_eq!(&frame::decode::<T>(&bytes).unwrap(), message);
+        for byte in &bytes {
+            write!(hex, "{byte:02x}").unwrap();
+        }
+        hex.push('\n');
+        let line = frame::encode_line(message).unwrap();
+        assert_eq!(&frame::decode_line::<T>(&line).unwrap(), message);
+        json.push_str(std::str::from_utf8(&line).unwrap());
+    }
+    (hex, json)
+}
+
+#[test]
+fn the_client_protocols_bytes_change_only_with_its_version() {
+    assert_eq!(PROTOCOL, 1, "a new version: write its bytes to a folder of its own and keep the old one");
+    let requests: Vec<ClientFrame> =
+        requests().into_iter().enumerate().map(|(id, request)| ClientFrame { id: id as u64, request }).collect();
+    let (hex, json) = lines(&requests);
+    expect_file!["golden/client-1/requests.bincode.hex"].assert_eq(&hex);
+    expect_file!["golden/client-1/requests.jsonl"].assert_eq(&json);
+    let (hex, json) = lines(&frames());
+    expect_file!["golden/client-1/frames.bincode.hex"].assert_eq(&hex);
+    expect_file!["golden/client-1/frames.jsonl"].assert_eq(&json);
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_types() {
+    let mut generator = schemars::SchemaGenerator::default();
+    let client = generator.subschema_for::<ClientFrame>();
+    let server = generator.subschema_for::<ServerFrame>();
+    let schema = serde_json::json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "agentd client protocol, JSON lines",
+        "description": "A line from the client is a ClientFrame, a line from the daemon a ServerFrame.",
+        "oneOf": [client, server],
+        "$defs": generator.take_definitions(true),
+    });
+    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    expect_file!["../schema/client.schema.json"].assert_eq(&text);
+}
+
+#[test]
+fn secrets_and_environment_values_are_not_in_debug_output() {
+    let frame = ClientFrame { id: 1, request: requests().remove(2) };
+    let shown = format!("{frame:?}");
+    assert!(!shown.contains("\"k\"") && !shown.contains("C.UTF-8"), "{shown}");
+}
+
+#[test]
+fn the_document_names_every_request_row_and_frame() {
+    let text = include_str!("../PROTOCOL.md");
+    let word = |json: serde_json::Value| match json {
+        serde_json::Value::Object(map) => map.keys().next().unwrap().clone(),
+        other => panic!("{other} is no tagged value"),
+    };
+    let mut words: Vec<String> = Vec::new();
+    words.extend(requests().iter().map(|request| word(serde_json::to_value(request).unwrap())));
+    words.extend(bodies().iter().map(|body| word(serde_json::to_value(body).unwrap())));
+    words.extend(frames().iter().map(|frame| word(serde_json::to_value(frame).unwrap())));
+    let missing: Vec<&String> = words.iter().filter(|word| !text.contains(word.as_str())).collect();
+    assert!(missing.is_empty(), "PROTOCOL.md does not name {missing:?}");
+}

@@ -1,0 +1,281 @@
+//! Nothing runs that was not allowed, everybody sees what is asked and who answered, and the first answer wins.
+
+use std::fs;
+use std::sync::Barrier;
+use std::thread;
+
+use harness::client::Client;
+use harness::ctl::code;
+use harness::machine::Machine;
+use harness::model_server::{Block, ModelServer, Reply};
+use harness::scene::Scene;
+use proto::approval::{Decider, Subject, Verdict};
+use proto::event::{Event, EventBody, Outcome, TurnOutcome};
+use proto::handshake::{Codec, Role};
+use proto::request::{ApproveMode, Interrupt, ListApprovals, Request};
+use proto::response::{ErrorCode, Response, SessionState};
+use serde_json::json;
+
+/// Terminals that answer at the same moment.
+const CROWD: usize = 20;
+
+/// Scripts one command and the answer after it.
+fn script(server: &ModelServer, command: &str) {
+    server.script(Reply::bash(command));
+    server.script(Reply::text("so be it"));
+}
+
+fn closed(body: &EventBody) -> Option<(Verdict, Decider)> {
+    match body {
+        EventBody::ApprovalClosed(closed) => Some((closed.verdict.clone(), closed.by.clone())),
+        _ => None,
+    }
+}
+
+fn finished(body: &EventBody) -> Option<(Outcome, bool, String)> {
+    match body {
+        EventBody::CallFinished(finished) => Some((finished.outcome.clone(), finished.is_error, finished.text.clone())),
+        _ => None,
+    }
+}
+
+#[test]
+fn two_terminals_see_the_same_events_in_the_same_order_and_who_answered() {
+    let mut scene = Scene::new();
+    script(&scene.server, "echo out; echo made > made.txt");
+    let mut first = scene.another("agentctl", "pts/1");
+    let mut second = scene.another("agentctl", "pts/2");
+    scene.prompt("make it", ApproveMode::Ask);
+    let asked = first.until_asked();
+    let Subject::Command(subject) = &asked.subject else { panic!("a command is asked: {asked:?}") };
+    assert_eq!(subject.command, "echo out; echo made > made.txt");
+    assert_eq!(subject.cwd, scene.machine.work().to_string_lossy());
+    assert!(!scene.machine.work().join("made.txt").exists(), "nothing runs before the answer");
+    assert_eq!(scene.client.show(scene.session).state, SessionState::Asking);
+    assert!(second.answer(&asked, Verdict::Once {}).unwrap().yours);
+    let (verdict, by) = first.until_event("the question to close", closed);
+    assert_eq!(verdict, Verdict::Once {});
+    let Decider::Client { name } = by else { panic!("a client answered: {by:?}") };
+    assert!(name.contains("agentctl") && name.contains("pts/2"), "{name}");
+    assert_eq!(first.until_turn_ended().outcome, TurnOutcome::Done {});
+    second.until_turn_ended();
+    scene.client.until_turn_ended();
+    assert_eq!(first.events, second.events);
+    assert_eq!(first.events, scene.client.events);
+    assert_eq!(first.events, scene.log());
+    assert!(scene.machine.work().join("made.txt").exists());
+    assert!(scene.client.show(scene.session).approvals.is_empty());
+}
+
+#[test]
+fn the_first_of_twenty_answers_wins_and_all_are_told_the_same() {
+    let mut scene = Scene::new();
+    script(&scene.server, "echo ran >> ran.txt");
+    scene.prompt("run it once", ApproveMode::Ask);
+    let asked = scene.client.until_asked();
+    let start = Barrier::new(CROWD);
+    let answers: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..CROWD)
+            .map(|number| {
+                let (start, asked, scene) = (&start, &asked, &scene);
+                scope.spawn(move || {
+                    let mut client = Client::connect(&scene.machine.socket()).unwrap();
+                    client.hello("crowd", &format!("pts/{number}"));
+                    let verdict = if number % 2 == 0 {
+                        Verdict::Once {}
+                    } else {
+                        Verdict::Deny { reason: Some(format!("no from {number}")) }
+                    };
+                    start.wait();
+                    client.answer(asked, verdict).unwrap()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let winner = answers.iter().filter(|answer| answer.yours).collect::<Vec<_>>();
+    assert_eq!(winner.len(), 1, "exactly one answer wins: {answers:#?}");
+    for answer in &answers {
+        assert_eq!((&answer.verdict, &answer.by), (&winner[0].verdict, &winner[0].by));
+    }
+    scene.client.until_turn_ended();
+    assert_eq!(scene.logged(closed), [(winner[0].verdict.clone(), winner[0].by.clone())]);
+    let ran = fs::read_to_string(scene.machine.work().join("ran.txt")).unwrap_or_default();
+    assert_eq!(ran, if winner[0].verdict.allows() { "ran\n" } else { "" });
+}
+
+#[test]
+fn a_denial_reaches_the_model_with_its_reason_and_nothing_runs() {
+    let mut scene = Scene::new();
+    script(&scene.server, "touch denied.txt");
+    scene.prompt("try", ApproveMode::Ask);
+    let asked = scene.client.until_asked();
+    let reason = Some("use the other directory".to_owned());
+    scene.client.answer(&asked, Verdict::Deny { reason }).unwrap();
+    let (outcome, is_error, _) = scene.client.until_event("the call's result", finished);
+    assert_eq!((outcome, is_error), (Outcome::Denied {}, true));
+    scene.client.until_turn_ended();
+    let results = scene.server.wait_for(2).results();
+    assert!(results[0].is_error && results[0].text.contains("use the other directory"), "{results:?}");
+    assert!(!scene.machine.work().join("denied.txt").exists());
+}
+
+#[test]
+fn an_edit_is_asked_with_its_diff_and_a_plain_view_is_not_asked() {
+    let mut scene = Scene::new();
+    fs::write(scene.machine.work().join("a.txt"), "alpha\nbeta\n").unwrap();
+    let view = json!({ "command": "view", "path": "a.txt" });
+    let edit = json!({ "command": "str_replace", "path": "a.txt", "old_str": "beta", "new_str": "gamma" });
+    scene.server.script(Reply::blocks(vec![Block::edit(&view)]));
+    scene.server.script(Reply::blocks(vec![Block::edit(&edit)]));
+    scene.server.script(Reply::text("done"));
+    scene.prompt("edit", ApproveMode::Ask);
+    let asked = scene.client.until_asked();
+    assert!(scene.client.events.iter().any(|event| finished(&event.body).is_some()), "the view ran without a question");
+    let Subject::Edit(subject) = &asked.subject else { panic!("an edit is asked: {asked:?}") };
+    assert_eq!(subject.diff.path, "a.txt");
+    assert_eq!((subject.diff.added, subject.diff.removed), (1, 1));
+    assert_eq!(fs::read_to_string(scene.machine.work().join("a.txt")).unwrap(), "alpha\nbeta\n");
+    scene.client.answer(&asked, Verdict::Once {}).unwrap();
+    scene.client.until_turn_ended();
+    assert_eq!(fs::read_to_string(scene.machine.work().join("a.txt")).unwrap(), "alpha\ngamma\n");
+}
+
+#[test]
+fn an_edit_whose_file_changed_after_it_was_shown_does_not_run_as_shown() {
+    let mut scene = Scene::new();
+    let file = scene.machine.work().join("a.txt");
+    fs::write(&file, "alpha\nbeta\n").unwrap();
+    let edit = json!({ "command": "str_replace", "path": "a.txt", "old_str": "beta", "new_str": "gamma" });
+    scene.server.script(Reply::blocks(vec![Block::edit(&edit)]));
+    scene.server.script(Reply::text("done"));
+    scene.prompt("edit", ApproveMode::Ask);
+    let asked = scene.client.until_asked();
+    fs::write(&file, "something else\nbeta\n").unwrap();
+    scene.client.answer(&asked, Verdict::Once {}).unwrap();
+    let again = scene.client.until("another question or the turn's end", |frame| match frame {
+        proto::response::ServerFrame::Event(event) => match &event.event.body {
+            EventBody::ApprovalAsked(asked) => Some(Some(asked.approval.clone())),
+            EventBody::TurnEnded(_) => Some(None),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(fs::read_to_string(&file).unwrap(), "something else\nbeta\n");
+    if let Some(asked) = again {
+        scene.client.answer(&asked, Verdict::Deny { reason: None }).unwrap();
+        scene.client.until_turn_ended();
+    }
+}
+
+#[test]
+fn an_answer_for_the_session_covers_the_very_same_call_only() {
+    let mut scene = Scene::new();
+    for command in ["touch one", "touch one", "touch two"] {
+        scene.server.script(Reply::bash(command));
+    }
+    scene.server.script(Reply::text("done"));
+    scene.prompt("three times", ApproveMode::Ask);
+    let asked = scene.client.until_asked();
+    scene.client.answer(&asked, Verdict::Session {}).unwrap();
+    let asked = scene.client.until_asked();
+    let Subject::Command(subject) = &asked.subject else { panic!("a command is asked") };
+    assert_eq!(subject.command, "touch two", "the second call was the first again");
+    scene.client.answer(&asked, Verdict::Once {}).unwrap();
+    scene.client.until_turn_ended();
+    let granted = |event: &Event| match &event.body {
+        EventBody::CallStarted(started) => matches!(started.allowed_by, Decider::Grant { .. }),
+        _ => false,
+    };
+    assert_eq!(scene.log().iter().filter(|event| granted(event)).count(), 1);
+}
+
+#[test]
+fn an_interrupt_closes_the_open_question_and_the_turn() {
+    let mut scene = Scene::new();
+    scene.server.script(Reply::bash("touch never"));
+    scene.prompt("wait", ApproveMode::Ask);
+    scene.client.until_asked();
+    scene.client.call(Request::Interrupt(Interrupt { session: scene.session.to_string() })).unwrap();
+    let (_, by) = scene.client.until_event("the question to close", closed);
+    assert_eq!(by, Decider::Interrupt {});
+    assert_eq!(scene.client.until_turn_ended().outcome, TurnOutcome::Interrupted {});
+    scene.server.script(Reply::text("still here"));
+    scene.good_turn("and now");
+    assert!(!scene.machine.work().join("never").exists());
+    let results = scene.server.wait_for(2).results();
+    assert_eq!(results.len(), 1, "the open call was answered before the next prompt");
+}
+
+#[test]
+fn an_observer_may_not_answer_and_an_approver_may_not_prompt() {
+    let mut scene = Scene::new();
+    script(&scene.server, "echo hi > out.txt");
+    scene.prompt("run", ApproveMode::Ask);
+    let asked = scene.client.until_asked();
+    let connect = |role| Client::connect_as(&scene.machine.socket(), Codec::Bincode, role).unwrap();
+    let error = connect(Role::Observer).answer(&asked, Verdict::Once {}).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Forbidden);
+    let mut approver = connect(Role::Approver);
+    let interrupt = Request::Interrupt(Interrupt { session: scene.session.to_string() });
+    assert_eq!(approver.call(interrupt).unwrap_err().code, ErrorCode::Forbidden);
+    assert!(approver.answer(&asked, Verdict::Once {}).unwrap().yours);
+    scene.client.until_turn_ended();
+}
+
+#[test]
+fn an_answer_to_something_else_than_what_was_asked_is_refused() {
+    let mut scene = Scene::new();
+    script(&scene.server, "echo hi > out.txt");
+    scene.prompt("run", ApproveMode::Ask);
+    let asked = scene.client.until_asked();
+    let mut other = asked.clone();
+    other.digest = "0".repeat(64);
+    let error = scene.client.answer(&other, Verdict::Once {}).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+    other.id = proto::ids::ApprovalId::new();
+    assert_eq!(scene.client.answer(&other, Verdict::Once {}).unwrap_err().code, ErrorCode::NotFound);
+    assert!(!scene.machine.work().join("out.txt").exists());
+    scene.client.answer(&asked, Verdict::Deny { reason: None }).unwrap();
+    scene.client.until_turn_ended();
+}
+
+#[test]
+fn without_a_terminal_a_call_is_denied_and_ask_says_so_with_its_exit_code() {
+    let server = ModelServer::start();
+    let machine = Machine::with_model(&server.url());
+    script(&server, "touch unasked.txt");
+    let output = machine.ctl(&["ask", "do it"]).run().expect(code::DENIED);
+    assert!(!machine.work().join("unasked.txt").exists());
+    assert!(output.stdout.contains("so be it"), "the model had the last word: {output:?}");
+    assert!(server.wait_for(2).results()[0].is_error);
+    script(&server, "touch allowed.txt");
+    // Another first prompt: another session.
+    let _ = machine.ctl(&["ask", "do it for all", "--approve", "all"]).run().expect(code::DONE);
+    assert!(machine.work().join("allowed.txt").exists());
+}
+
+#[test]
+fn a_question_is_listed_and_answered_from_any_shell() {
+    let mut scene = Scene::new();
+    for (prompt, verb, file) in [("yes please", "approve", "yes.txt"), ("no thanks", "deny", "no.txt")] {
+        script(&scene.server, &format!("touch {file}"));
+        scene.prompt(prompt, ApproveMode::Ask);
+        let asked = scene.client.until_asked();
+        let listed = scene.machine.ctl(&["approvals", "--json"]).run().expect(code::DONE);
+        assert!(listed.stdout.contains(&asked.id.to_string()), "{}", listed.stdout);
+        let _ = listed.json_lines();
+        let plain = scene.machine.ctl(&["approvals"]).run().expect(code::DONE);
+        assert!(plain.stdout.contains(&format!("touch {file}")), "{}", plain.stdout);
+        let _ = scene.machine.ctl(&[verb, &asked.id.short()]).run().expect(code::DONE);
+        scene.client.until_turn_ended();
+        assert_eq!(scene.machine.work().join(file).exists(), verb == "approve");
+        let Ok(Response::Approvals(open)) = scene.client.call(Request::ListApprovals(ListApprovals { session: None }))
+        else {
+            panic!("approvals are listed")
+        };
+        assert!(open.approvals.is_empty());
+    }
+    let output = scene.machine.ctl(&["approve", "00000000"]).run().expect(code::NOT_FOUND);
+    assert_eq!(output.stderr.trim_end().lines().count(), 1, "{}", output.stderr);
+}
