@@ -38,7 +38,7 @@ const STATE_TAKES: Duration = Duration::from_millis(2);
 /// Bytes of output read at once: what a widened pipe can give in one go, without being felt in memory.
 const READ_BYTES: usize = 256 * 1024;
 
-/// Shells that may end within [`SHELL_STORM`] before the shim waits with the next one.
+/// Pause before a shell is started again that ended in less than a tenth of this.
 const SHELL_BACKOFF: Duration = Duration::from_millis(200);
 
 /// The shim.
@@ -190,7 +190,7 @@ impl Host {
                 let left = at.saturating_duration_since(Instant::now());
                 // Rounded up: waking a moment early would only mean to wait again.
                 let ms = left.as_micros().div_ceil(1000).min(60_000);
-                PollTimeout::try_from(u16::try_from(ms).unwrap_or(u16::MAX)).unwrap_or(PollTimeout::ZERO)
+                PollTimeout::from(u16::try_from(ms).unwrap_or(u16::MAX))
             }
         };
         let (sources, mut polled): (Vec<Source>, Vec<PollFd<'_>>) = fds.into_iter().unzip();

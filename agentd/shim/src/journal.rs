@@ -51,6 +51,9 @@ pub enum Record {
     Unknown,
 }
 
+/// Records, each with its body.
+pub type Records = Vec<(Record, Vec<u8>)>;
+
 /// The journal, open for writing.
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -95,19 +98,19 @@ impl Journal {
 ///
 /// # Errors
 /// When the file cannot be read; a missing one is empty.
-pub fn read(state_dir: &Path) -> io::Result<Vec<(Record, Vec<u8>)>> {
+pub fn read(state_dir: &Path) -> io::Result<Records> {
     Ok(read_all(state_dir)?.0)
 }
 
 /// The records and where they end.
-fn read_all(state_dir: &Path) -> io::Result<(Vec<(Record, Vec<u8>)>, u64)> {
+fn read_all(state_dir: &Path) -> io::Result<(Records, u64)> {
     let mut file = match File::open(state_dir.join(FILE)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
         Err(error) => return Err(error),
     };
     let (mut decoder, mut buffer) = (Decoder::default(), vec![0; READ_BYTES]);
-    let (mut records, mut end) = (Vec::new(), 0);
+    let (mut records, mut end) = (Records::new(), 0);
     loop {
         let got = file.read(&mut buffer)?;
         if got == 0 {

@@ -2,6 +2,13 @@
 //!
 //! The program is its own shim (first argument `shim`), so it has no test harness: each claim is a function of the list.
 
+#![allow(
+    clippy::expect_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a test: a failure is to stop it"
+)]
+
 mod common;
 
 use std::process::ExitCode;
