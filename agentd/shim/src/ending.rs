@@ -96,13 +96,8 @@ impl Host {
             // The same ones may be met again while they die.
             running.killed = running.killed.max(count);
         }
-        if !shell_back {
-            if age >= GRACE + PATIENCE {
-                self.bash.kill();
-            } else {
-                // Again: the trap leaves the loops of one function at a time.
-                self.bash.abort();
-            }
+        if !shell_back && age >= GRACE + PATIENCE {
+            self.bash.kill();
         }
         if age >= KILL_WAIT && shell_back {
             // What is left cannot be killed now (it is stuck in the kernel); it dies when the kernel lets go.

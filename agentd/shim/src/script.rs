@@ -43,9 +43,9 @@ impl Script {
 
     /// Run once by a new shell: the abort trap.
     ///
-    /// The trap reports what it replaces, then makes every further command of the user's fail before it runs (a DEBUG
-    /// trap with `extdebug`; status 2 also returns from functions), and leaves the loops it stands in. The signal is
-    /// repeated until the wrapper's mark is reached, for loops in callers of the function that it hit.
+    /// The trap reports what it replaces, then puts a DEBUG trap (with `extdebug`) before every further command of the
+    /// user's: it fails, so that the command is not run, and leaves the loops around it. Both in one command, because a
+    /// trap does nothing more once it has left a loop; for the same reason the signal is sent once, not again and again.
     pub(crate) fn prelude(&self) -> String {
         let (ctl, nonce) = (&self.ctl, &self.nonce);
         let trap = format!(
@@ -53,7 +53,7 @@ impl Script {
              \\builtin echo \"Z {nonce}\";}} 2>/dev/null >{ctl};\
              \\builtin shopt -s extdebug;\
              \\builtin trap '[[ $BASH_COMMAND == *__agentd*||$BASH_COMMAND == \"\\builtin echo \\\"\\$?\\\" \"* ]]\
-             ||\\builtin cd -/ 2>/dev/null' DEBUG;\
+             ||! \\builtin break 99999 2>/dev/null' DEBUG;\
              \\builtin break 99999 2>/dev/null"
         );
         let rescue = format!(
