@@ -3,6 +3,13 @@
 //! The program is its own shim (first argument `shim`), so it has no test harness. Arguments are ids, or parts of ids, of
 //! the cases to run; `--marks` runs them without control groups.
 
+#![allow(
+    clippy::expect_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a test: a failure is to stop it"
+)]
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -3,7 +3,14 @@
 //! `cargo bench -p agentd-shim` prints one JSON object a line: round trips of `true`, throughput of `yes | head -c 2G`, and
 //! the time to the first byte of output. Arguments choose among `rt`, `big` and `first`.
 
-#[path = "../tests/common.rs"]
+#![allow(
+    clippy::expect_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a bench: a failure is to stop it"
+)]
+
+#[path = "../tests/common/mod.rs"]
 mod common;
 
 use std::io::{Read, Write};

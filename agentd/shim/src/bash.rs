@@ -1,7 +1,7 @@
 //! The shell process: starting it, feeding it text, and understanding what it says.
 //!
 //! How the text reaches it, and by which ways it speaks, is told in [`crate::script`]. It has no descriptor above 2 of
-//! ours: the socket on which it waits and marks ends is its standard output between commands, and what the abort trap
+//! ours: the socket on which it waits and marks ends is its standard error between commands, and what the abort trap
 //! has to say during a command goes to a named pipe in a private directory.
 
 use std::fs::File;
@@ -25,8 +25,8 @@ use crate::sys;
 /// A message is short, but a snapshot may hold large functions and variables; beyond this it is not kept.
 const HEARD_MAX: usize = 8 * 1024 * 1024;
 
-/// Bytes read at once.
-const READ_BYTES: usize = 64 * 1024;
+/// Bytes read at once: most messages are a line.
+const READ_BYTES: usize = 4 * 1024;
 
 /// Script that was read is given back to the system in steps of this size.
 const PUNCH_BYTES: u64 = 4 * 1024 * 1024;
@@ -87,13 +87,13 @@ impl Bash {
         // Its own opening, so that its position in the file is its own.
         let input = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&script)))?;
         let text = Script::new(&path);
-        let first = format!("{}{}", text.prelude(), text.wait(char::from(TOKENS.0)));
+        let first = format!("{}{}", text.prelude(), Script::wait(char::from(TOKENS.0)));
         script.write_all_at(first.as_bytes(), 0)?;
         let mut command = Command::new("/bin/bash");
         // Its own messages begin with this name.
         command.arg0("bash");
         command.args(["--noprofile", "--norc"]).env_clear().envs(birth.env.iter().map(|(k, v)| (k, v)));
-        command.current_dir(birth.cwd).stdin(input).stdout(Stdio::from(OwnedFd::from(theirs))).stderr(null);
+        command.current_dir(birth.cwd).stdin(input).stdout(null).stderr(Stdio::from(OwnedFd::from(theirs)));
         sys::prepare_child(&mut command);
         let child = command.spawn()?;
         let pid = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
@@ -116,9 +116,14 @@ impl Bash {
         self.pid
     }
 
-    /// Where it can be waited for what it says.
-    pub(crate) fn ears(&self) -> [BorrowedFd<'_>; 2] {
-        [self.ctl.as_fd(), self.socket.as_fd()]
+    /// Where the abort trap can be waited for.
+    pub(crate) fn ctl(&self) -> BorrowedFd<'_> {
+        self.ctl.as_fd()
+    }
+
+    /// Where everything else it says can be waited for.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     /// Gives it text to run after what it was given before.
@@ -127,7 +132,7 @@ impl Bash {
         // Neighbours differ, so that a byte can only be taken for its own wait's.
         self.token = if go == TOKENS.1 { TOKENS.0 } else { go + 1 };
         let mut piece = text.to_vec();
-        piece.extend_from_slice(self.text.wait(char::from(self.token)).as_bytes());
+        piece.extend_from_slice(Script::wait(char::from(self.token)).as_bytes());
         self.script.write_all_at(&piece, self.written)?;
         self.written += piece.len() as u64;
         self.punch();
@@ -164,19 +169,26 @@ impl Bash {
         let _ = kill(self.pid, Signal::SIGKILL);
     }
 
-    /// Everything the wrapper has said since the last time, the abort trap's words first.
+    /// What the wrapper has said on the socket since the last time.
     pub(crate) fn listen(&mut self) -> io::Result<Vec<Said>> {
-        hear(&mut self.ctl, &mut self.heard_ctl)?;
         hear(&mut self.socket, &mut self.heard)?;
-        let mut said = Vec::new();
-        for heard in [&mut self.heard_ctl, &mut self.heard] {
-            while let Some((message, used)) = next_message(heard, self.text.nonce()) {
-                heard.drain(..used);
-                said.extend(message);
-            }
-        }
-        Ok(said)
+        Ok(messages(&mut self.heard, self.text.nonce()))
     }
+
+    /// What the abort trap has said since the last time.
+    pub(crate) fn listen_ctl(&mut self) -> io::Result<Vec<Said>> {
+        hear(&mut self.ctl, &mut self.heard_ctl)?;
+        Ok(messages(&mut self.heard_ctl, self.text.nonce()))
+    }
+}
+
+fn messages(heard: &mut Vec<u8>, nonce: &str) -> Vec<Said> {
+    let mut said = Vec::new();
+    while let Some((message, used)) = next_message(heard, nonce) {
+        heard.drain(..used);
+        said.extend(message);
+    }
+    said
 }
 
 /// Reads what is there.
@@ -198,6 +210,30 @@ fn hear(source: &mut impl Read, heard: &mut Vec<u8>) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// Random names for the ends of commands, many for one system call.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    random: File,
+    left: Vec<u8>,
+}
+
+impl Marks {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { random: File::open("/dev/urandom")?, left: Vec::new() })
+    }
+
+    pub(crate) fn next(&mut self) -> io::Result<String> {
+        if self.left.is_empty() {
+            self.left = vec![0; 64 * 16];
+            self.random.read_exact(&mut self.left)?;
+        }
+        let at = self.left.len() - 16;
+        let bytes: [u8; 16] = self.left[at..].try_into().map_err(io::Error::other)?;
+        self.left.truncate(at);
+        Ok(uuid::Builder::from_random_bytes(bytes).into_uuid().simple().to_string())
     }
 }
 

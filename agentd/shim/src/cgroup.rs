@@ -3,8 +3,9 @@
 //! The shell is moved to a new leaf only when its present one holds other processes at the start of a command, because a
 //! move costs milliseconds. Everything that a command starts is born in the leaf, wherever it hides later.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::{Signal, kill};
@@ -15,12 +16,38 @@ use proto::shim::start::Limits;
 /// Every group of ours is named so; `shell::recover` finds left-overs by it.
 pub const PREFIX: &str = "agentd-";
 
+/// The leaf that the shell is in.
+#[derive(Debug)]
+struct Leaf {
+    path: PathBuf,
+    /// Its list of members, kept open because it is read after every command.
+    members: File,
+}
+
+impl Leaf {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let members = File::open(path.join("cgroup.procs"))?;
+        Ok(Self { path, members })
+    }
+
+    fn members(&self) -> Vec<Pid> {
+        // One page takes some five hundred members; a full one means that there are more to be read.
+        let mut text = vec![0; 4096];
+        match self.members.read_at(&mut text, 0) {
+            Ok(count) if count < text.len() => parse_members(&text[..count]),
+            Ok(_) | Err(_) => members(&self.path),
+        }
+    }
+}
+
 /// The control groups of one session.
 #[derive(Debug)]
 pub(crate) struct Cgroups {
     base: PathBuf,
-    current: PathBuf,
+    current: Leaf,
     older: Vec<PathBuf>,
+    /// Leaves whose members were killed and may not be gone yet.
+    dying: Vec<PathBuf>,
     made: u64,
     limits: Limits,
 }
@@ -34,24 +61,15 @@ impl Cgroups {
         }
         fs::create_dir_all(&base)?;
         enable_controllers(&base);
-        let mut groups = Self { current: base.clone(), older: Vec::new(), made: 0, limits, base };
-        groups.current = groups.make_leaf()?;
+        let first = make_leaf(&base, 1, limits)?;
         // The proof that it works is a kill file; kernels before 5.14 have none.
-        fs::metadata(groups.current.join("cgroup.kill"))?;
-        Ok(groups)
+        fs::metadata(first.path.join("cgroup.kill"))?;
+        Ok(Self { base, current: first, older: Vec::new(), dying: Vec::new(), made: 1, limits })
     }
 
-    fn make_leaf(&mut self) -> io::Result<PathBuf> {
+    fn next_leaf(&mut self) -> io::Result<Leaf> {
         self.made += 1;
-        let leaf = self.base.join(format!("c{}", self.made));
-        fs::create_dir(&leaf)?;
-        for (file, limit) in [("memory.max", self.limits.memory_max), ("pids.max", self.limits.pids_max)] {
-            if let Some(limit) = limit {
-                // Without the controller there is no such file, and no such limit.
-                let _ = fs::write(leaf.join(file), limit.to_string());
-            }
-        }
-        Ok(leaf)
+        make_leaf(&self.base, self.made, self.limits)
     }
 
     pub(crate) fn base(&self) -> &Path {
@@ -60,58 +78,56 @@ impl Cgroups {
 
     /// Puts a new shell into a leaf of its own.
     pub(crate) fn adopt(&mut self, shell: Pid) -> io::Result<()> {
-        if !members(&self.current).is_empty() {
-            let leaf = self.make_leaf()?;
-            self.older.push(std::mem::replace(&mut self.current, leaf));
+        if !self.current.members().is_empty() {
+            let leaf = self.next_leaf()?;
+            self.older.push(std::mem::replace(&mut self.current, leaf).path);
         }
-        fs::write(self.current.join("cgroup.procs"), shell.to_string())
+        fs::write(self.current.path.join("cgroup.procs"), shell.to_string())
     }
 
-    /// Before a command: makes sure that the shell is alone in its leaf.
+    /// Before a command, when the shell is not alone in its leaf: puts it into a new one.
     pub(crate) fn begin(&mut self, shell: Pid) -> io::Result<()> {
-        if self.others(shell).is_empty() {
-            return Ok(());
-        }
         self.leave(shell)?;
         self.prune();
         Ok(())
     }
 
     fn leave(&mut self, shell: Pid) -> io::Result<PathBuf> {
-        let leaf = self.make_leaf()?;
-        fs::write(leaf.join("cgroup.procs"), shell.to_string())?;
-        let left = std::mem::replace(&mut self.current, leaf);
+        let leaf = self.next_leaf()?;
+        fs::write(leaf.path.join("cgroup.procs"), shell.to_string())?;
+        let left = std::mem::replace(&mut self.current, leaf).path;
         self.older.push(left.clone());
         Ok(left)
     }
 
     fn prune(&mut self) {
-        self.older.retain(|leaf| fs::remove_dir(leaf).is_err() && leaf.exists());
+        for leaves in [&mut self.older, &mut self.dying] {
+            leaves.retain(|leaf| fs::remove_dir(leaf).is_err() && leaf.exists());
+        }
     }
 
     /// The processes of the present command.
     pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
-        let mut pids = members(&self.current);
+        let mut pids = self.current.members();
+        pids.extend(self.dying.iter().flat_map(|leaf| members(leaf)));
         pids.retain(|pid| *pid != shell);
         pids
     }
 
     /// Kills the processes of the present command; the shell is moved out of the way.
     pub(crate) fn kill_command(&mut self, shell: Pid) -> u32 {
-        let others = self.others(shell);
-        if others.is_empty() {
+        let others = self.current.members().iter().filter(|pid| **pid != shell).count();
+        if others == 0 {
             return 0;
         }
-        let count = u32::try_from(others.len()).unwrap_or(u32::MAX);
-        match self.leave(shell) {
-            Ok(left) => {
-                let _ = fs::write(left.join("cgroup.kill"), "1");
-                // What the shell forked between the look and the move was born in the new leaf.
-                self.kill_each(shell);
-                self.prune();
-            }
-            Err(_) => self.kill_each(shell),
+        let count = u32::try_from(others).unwrap_or(u32::MAX);
+        if let Ok(left) = self.leave(shell) {
+            let _ = fs::write(left.join("cgroup.kill"), "1");
+            self.older.retain(|leaf| *leaf != left);
+            self.dying.push(left);
         }
+        // What the shell forked between the look and the move was born in the new leaf.
+        self.kill_each(shell);
         count
     }
 
@@ -131,8 +147,8 @@ impl Cgroups {
 
     /// Every process of the session.
     pub(crate) fn everyone(&self) -> Vec<Pid> {
-        let mut all = members(&self.current);
-        all.extend(self.older.iter().flat_map(|leaf| members(leaf)));
+        let mut all = self.current.members();
+        all.extend(self.older.iter().chain(&self.dying).flat_map(|leaf| members(leaf)));
         all
     }
 
@@ -140,11 +156,12 @@ impl Cgroups {
     pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
         let mut hit = Vec::new();
         if let Some(bytes) =
-            self.limits.memory_max.filter(|_| event_count(&self.current, "memory.events", "oom_kill") > 0)
+            self.limits.memory_max.filter(|_| event_count(&self.current.path, "memory.events", "oom_kill") > 0)
         {
             hit.push(LimitHit::Memory { bytes });
         }
-        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current, "pids.events", "max") > 0) {
+        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current.path, "pids.events", "max") > 0)
+        {
             hit.push(LimitHit::Processes { count });
         }
         hit
@@ -154,6 +171,18 @@ impl Cgroups {
     pub(crate) fn remove(&mut self) {
         sweep(&self.base);
     }
+}
+
+fn make_leaf(base: &Path, number: u64, limits: Limits) -> io::Result<Leaf> {
+    let leaf = base.join(format!("c{number}"));
+    fs::create_dir(&leaf)?;
+    for (file, limit) in [("memory.max", limits.memory_max), ("pids.max", limits.pids_max)] {
+        if let Some(limit) = limit {
+            // Without the controller there is no such file, and no such limit.
+            let _ = fs::write(leaf.join(file), limit.to_string());
+        }
+    }
+    Leaf::open(leaf)
 }
 
 /// Kills whatever is left in a group of ours and removes it.
@@ -198,8 +227,12 @@ fn enable_controllers(base: &Path) {
 }
 
 fn members(leaf: &Path) -> Vec<Pid> {
-    let text = fs::read_to_string(leaf.join("cgroup.procs")).unwrap_or_default();
-    text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).map(Pid::from_raw).collect()
+    parse_members(&fs::read(leaf.join("cgroup.procs")).unwrap_or_default())
+}
+
+fn parse_members(text: &[u8]) -> Vec<Pid> {
+    let numbers = text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok()?.parse().ok());
+    numbers.filter(|pid| *pid > 0).map(Pid::from_raw).collect()
 }
 
 fn event_count(leaf: &Path, file: &str, key: &str) -> u64 {

@@ -73,7 +73,7 @@ impl Host {
         running.ending = Some(Ending { end, since: now, next: now + STEP, renewed: None });
         // The shell first: it must not go on to the rest of the command when the part that runs is gone.
         self.bash.abort();
-        self.tree.interrupt_command(self.bash.pid());
+        self.tree.interrupt_command(self.bash.pid(), running.pipe.path());
     }
 
     pub(crate) fn tick_ending(&mut self, now: Instant) {
@@ -92,15 +92,12 @@ impl Host {
             return;
         }
         if age >= GRACE && !others.is_empty() {
-            running.killed = running.killed.saturating_add(self.tree.kill_command(self.bash.pid()));
+            let count = self.tree.kill_command(self.bash.pid());
+            // The same ones may be met again while they die.
+            running.killed = running.killed.max(count);
         }
-        if !shell_back {
-            if age >= GRACE + PATIENCE {
-                self.bash.kill();
-            } else {
-                // Again: the trap leaves the loops of one function at a time.
-                self.bash.abort();
-            }
+        if !shell_back && age >= GRACE + PATIENCE {
+            self.bash.kill();
         }
         if age >= KILL_WAIT && shell_back {
             // What is left cannot be killed now (it is stuck in the kernel); it dies when the kernel lets go.

@@ -13,7 +13,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proto::ids::CallId;
 use proto::shim::outcome::{ExitStatus, Renewed, Why};
 
-use crate::bash::{Bash, Birth, Said};
+use crate::bash::{Bash, Birth, Marks, Said};
 use crate::calls::Calls;
 use crate::ending::Restarting;
 use crate::files::Files;
@@ -27,7 +27,7 @@ use crate::tree::Tree;
 
 /// How long the shell must be idle before it is asked for its state: longer than the pause between two calls of a
 /// program that makes them in a row, much shorter than a model needs.
-const STATE_AFTER: Duration = Duration::from_millis(3);
+const STATE_AFTER: Duration = Duration::from_millis(20);
 
 /// A state older than this is renewed before the next command even without a pause.
 pub(crate) const STATE_STALE: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ const STATE_TAKES: Duration = Duration::from_millis(2);
 /// Bytes of output read at once: what a widened pipe can give in one go, without being felt in memory.
 const READ_BYTES: usize = 256 * 1024;
 
-/// Shells that may end within [`SHELL_STORM`] before the shim waits with the next one.
+/// Pause before a shell is started again that ended in less than a tenth of this.
 const SHELL_BACKOFF: Duration = Duration::from_millis(200);
 
 /// The shim.
@@ -60,6 +60,9 @@ pub(crate) struct Host {
     pub(crate) restarting: Option<Restarting>,
     pub(crate) spare: Option<Pipe>,
     pub(crate) pipes_made: u64,
+    /// The shell had no other process at the end of the last command.
+    pub(crate) alone: bool,
+    pub(crate) marks: Marks,
     pub(crate) last_status: i32,
     pub(crate) saved: Saved,
     pub(crate) state_at: Instant,
@@ -82,6 +85,7 @@ enum Source {
     Signals,
     Link,
     Stranger(usize),
+    Ctl,
     Said,
     Output,
     Late(CallId),
@@ -121,6 +125,8 @@ impl Host {
             restarting: None,
             spare: None,
             pipes_made: 0,
+            alone: true,
+            marks: Marks::new()?,
             last_status: 0,
             saved: Saved::new(cwd),
             state_at: now,
@@ -160,9 +166,10 @@ impl Host {
         let mut fds = vec![
             (Source::Listener, PollFd::new(self.setup.listener.as_fd(), input)),
             (Source::Signals, PollFd::new(self.signals.as_fd(), input)),
+            (Source::Ctl, PollFd::new(self.bash.ctl(), input)),
         ];
         if self.deaf_until.is_none() {
-            fds.extend(self.bash.ears().map(|fd| (Source::Said, PollFd::new(fd, input))));
+            fds.push((Source::Said, PollFd::new(self.bash.socket(), input)));
         }
         if let Some(running) = &self.running {
             fds.push((Source::Output, PollFd::new(running.pipe.fd(), input)));
@@ -183,7 +190,7 @@ impl Host {
                 let left = at.saturating_duration_since(Instant::now());
                 // Rounded up: waking a moment early would only mean to wait again.
                 let ms = left.as_micros().div_ceil(1000).min(60_000);
-                PollTimeout::try_from(u16::try_from(ms).unwrap_or(u16::MAX)).unwrap_or(PollTimeout::ZERO)
+                PollTimeout::from(u16::try_from(ms).unwrap_or(u16::MAX))
             }
         };
         let (sources, mut polled): (Vec<Source>, Vec<PollFd<'_>>) = fds.into_iter().unzip();
@@ -210,6 +217,7 @@ impl Host {
             Source::Signals => self.on_signals(),
             Source::Link => self.on_link(),
             Source::Stranger(index) => self.on_stranger(index),
+            Source::Ctl => self.on_ctl(),
             Source::Said => self.on_said(),
             Source::Output => self.on_output(),
             Source::Late(call) => self.on_late_output(call),
@@ -243,17 +251,30 @@ impl Host {
         self.state_due = Some(now + STATE_AFTER);
     }
 
+    /// The abort trap has spoken.
+    pub(crate) fn on_ctl(&mut self) {
+        for said in self.bash.listen_ctl().unwrap_or_default() {
+            self.on_word(said);
+        }
+    }
+
+    /// The shell has spoken.
     pub(crate) fn on_said(&mut self) {
+        if self.running.as_ref().is_some_and(|running| running.ending.is_some()) {
+            // What the abort trap replaced must be known before the end is.
+            self.on_ctl();
+        }
         for said in self.bash.listen().unwrap_or_default() {
-            match said {
-                Said::Mark { end, status } => self.on_mark(&end, status),
-                Said::Aborting { saved } => {
-                    // A repeated signal reports our own trap; the first report is the user's.
-                    self.aborting.get_or_insert(saved);
-                }
-                Said::State { text } => self.saved.keep(text),
-                Said::Freed => self.on_freed(),
-            }
+            self.on_word(said);
+        }
+    }
+
+    fn on_word(&mut self, said: Said) {
+        match said {
+            Said::Mark { end, status } => self.on_mark(&end, status),
+            Said::Aborting { saved } => self.on_aborting(saved),
+            Said::State { text } => self.saved.keep(text),
+            Said::Freed => self.on_freed(),
         }
     }
 
@@ -339,6 +360,7 @@ impl Host {
             }
         }
         self.tree.adopt(self.bash.pid());
+        self.alone = self.tree.others(self.bash.pid()).is_empty();
         if let Some(file) = &restore.file {
             let path = crate::script::quote(file.as_os_str().as_encoded_bytes());
             let _ = self.bash.feed(format!("\\builtin . {path}\n").as_bytes());

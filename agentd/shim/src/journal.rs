@@ -5,8 +5,8 @@
 //! not to have a file of its own. When nothing is outstanding the file starts over.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use proto::ids::CallId;
@@ -19,6 +19,10 @@ pub const FILE: &str = "journal";
 
 /// The file starts over at this size when no result is outstanding.
 const COMPACT_BYTES: u64 = 1024 * 1024;
+
+/// The file is longer than its records by up to this, because a write that does not move the end costs less; the rest is
+/// zeros, which no frame begins with.
+const GROW_BYTES: u64 = 256 * 1024;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -47,34 +51,45 @@ pub enum Record {
     Unknown,
 }
 
+/// Records, each with its body.
+pub type Records = Vec<(Record, Vec<u8>)>;
+
 /// The journal, open for writing.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
     bytes: u64,
+    room: u64,
     scratch: Vec<u8>,
 }
 
 impl Journal {
     pub(crate) fn open(state_dir: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(state_dir.join(FILE))?;
-        let bytes = file.metadata()?.len();
-        Ok(Self { file, bytes, scratch: Vec::new() })
+        let path = state_dir.join(FILE);
+        let bytes = read_all(state_dir)?.1;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        file.set_len(bytes + GROW_BYTES)?;
+        Ok(Self { file, bytes, room: bytes + GROW_BYTES, scratch: Vec::new() })
     }
 
     pub(crate) fn write(&mut self, record: &Record, body: &[u8]) -> io::Result<()> {
         self.scratch.clear();
         frame::encode(&mut self.scratch, record, body).map_err(io::Error::other)?;
-        self.file.write_all(&self.scratch)?;
-        self.bytes += self.scratch.len() as u64;
+        let end = self.bytes + self.scratch.len() as u64;
+        if end > self.room {
+            self.room = end + GROW_BYTES;
+            self.file.set_len(self.room)?;
+        }
+        self.file.write_all_at(&self.scratch, self.bytes)?;
+        self.bytes = end;
         self.scratch.shrink_to(READ_BYTES);
         Ok(())
     }
 
     /// No result is outstanding.
     pub(crate) fn settle(&mut self) {
-        if self.bytes > COMPACT_BYTES && self.file.set_len(0).is_ok() {
-            self.bytes = 0;
+        if self.bytes > COMPACT_BYTES && self.file.set_len(0).and_then(|()| self.file.set_len(GROW_BYTES)).is_ok() {
+            (self.bytes, self.room) = (0, GROW_BYTES);
         }
     }
 }
@@ -83,22 +98,36 @@ impl Journal {
 ///
 /// # Errors
 /// When the file cannot be read; a missing one is empty.
-pub fn read(state_dir: &Path) -> io::Result<Vec<(Record, Vec<u8>)>> {
+pub fn read(state_dir: &Path) -> io::Result<Records> {
+    Ok(read_all(state_dir)?.0)
+}
+
+/// The records and where they end.
+fn read_all(state_dir: &Path) -> io::Result<(Records, u64)> {
     let mut file = match File::open(state_dir.join(FILE)) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
         Err(error) => return Err(error),
     };
-    let (mut decoder, mut buffer, mut records) = (Decoder::default(), vec![0; READ_BYTES], Vec::new());
+    let (mut decoder, mut buffer) = (Decoder::default(), vec![0; READ_BYTES]);
+    let (mut records, mut end) = (Records::new(), 0);
     loop {
         let got = file.read(&mut buffer)?;
         if got == 0 {
-            return Ok(records);
+            return Ok((records, end));
         }
         decoder.push(&buffer[..got]);
-        while let Some(frame) = decoder.next().map_err(io::Error::other)? {
-            if let Ok(record) = frame.header() {
-                records.push((record, frame.body));
+        loop {
+            match decoder.next_frame() {
+                Ok(None) => break,
+                Ok(Some(frame)) => {
+                    end += frame.bytes() as u64;
+                    if let Ok(record) = frame.header() {
+                        records.push((record, frame.body));
+                    }
+                }
+                // The zeros after the last record, or what a crash of the machine left of it.
+                Err(_) => return Ok((records, end)),
             }
         }
     }

@@ -45,6 +45,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), start::StartError> {
+    sys::close_inherited();
     let order = start::read_start(std::io::stdin().lock())?;
     if sys::detach()?.is_some() {
         // The daemon's child ends here; the shim itself is nobody's child.

@@ -8,8 +8,8 @@ use std::time::Instant;
 use proto::shim::frame::{self, Decoder, Frame};
 use proto::shim::reply::FromShim;
 
-/// Bytes read at once.
-const READ_BYTES: usize = 64 * 1024;
+/// Bytes read at once: most requests are much shorter.
+const READ_BYTES: usize = 8 * 1024;
 
 /// Beyond this much unsent, live output is left out: it can be read from the spool.
 const CROWDED_BYTES: usize = 256 * 1024;
@@ -67,7 +67,7 @@ impl Link {
 
     /// The next request; an error means the stream is of no use any more.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, frame::FrameError> {
-        self.decoder.next()
+        self.decoder.next_frame()
     }
 
     /// Sends a frame, or as much of it as the socket takes now; false when the peer is gone.

@@ -39,10 +39,10 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// Before a command; the value of its mark.
-    pub(crate) fn begin(&mut self, shell: Pid) -> String {
+    pub(crate) fn begin(&mut self, shell: Pid, alone: bool) -> String {
         self.serial += 1;
         self.earlier.clear();
-        if !is_quiet(shell) {
+        if !alone {
             self.earlier.extend(descendants().iter().map(|entry| entry.id).filter(|id| id.pid != shell.as_raw()));
         }
         self.mark()

@@ -1,7 +1,7 @@
 //! The pipe that takes a command's output: a named one, so that the shell opens it for each command by itself.
 //!
-//! The shim holds a writing end while the command runs, so that the pipe never ends; afterwards it lets go, and a pipe
-//! that then has no writer is free for the next command. One that has is read on as the late output of its command.
+//! The shim holds a writing end, so that the pipe never ends. When a command leaves no process behind, its pipe serves the
+//! next one; else the shim lets go of it and reads on, as the late output of its command, until it ends.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,7 +9,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
@@ -55,21 +54,15 @@ impl Pipe {
     }
 
     /// Keeps the pipe from ending.
-    pub(crate) fn hold(&mut self) -> io::Result<()> {
-        if self.write.is_none() {
-            let file = std::fs::OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&self.path)?;
-            self.write = Some(file);
-        }
+    fn hold(&mut self) -> io::Result<()> {
+        let file = std::fs::OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&self.path)?;
+        self.write = Some(file);
         Ok(())
     }
 
-    /// Lets go; whether nobody else holds a writing end.
-    pub(crate) fn release(&mut self) -> bool {
+    /// Lets the pipe end when nobody else can write to it any more.
+    pub(crate) fn release(&mut self) {
         self.write = None;
-        let mut fds = [PollFd::new(self.read.as_fd(), PollFlags::POLLIN)];
-        let ready = poll(&mut fds, PollTimeout::ZERO);
-        ready.is_ok_and(|count| count > 0)
-            && fds[0].revents().is_some_and(|got| got.contains(PollFlags::POLLHUP) && !got.contains(PollFlags::POLLIN))
     }
 
     /// Bytes waiting now.

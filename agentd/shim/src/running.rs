@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use proto::ids::CallId;
 use proto::shim::outcome::{End, ExitStatus, Renewed, RunEnd, Why};
 use proto::shim::reply::{FromShim, Reply};
-use uuid::Uuid;
 
 use crate::calls::{Body, Order, Stage};
 use crate::ending::Ending;
@@ -46,6 +45,24 @@ pub(crate) struct Running {
     persist_at: Option<Instant>,
 }
 
+/// What is known of a command's end besides its output.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    end: End,
+    duration: Duration,
+    killed: u32,
+    renewed: Option<Renewed>,
+    freed: bool,
+    others: usize,
+}
+
+impl Closing {
+    /// The end of a command that never began.
+    pub(crate) fn of(end: End) -> Self {
+        Self { end, duration: Duration::ZERO, killed: 0, renewed: None, freed: false, others: 0 }
+    }
+}
+
 impl Running {
     pub(crate) fn deadline(&self) -> Instant {
         self.began + Duration::from_millis(self.limit_ms)
@@ -68,7 +85,7 @@ impl Host {
             entry.stage = Stage::Running { head_bytes: order.head_bytes, tail_bytes: order.tail_bytes };
             if let Err(error) = self.start(call, &order, now) {
                 eprintln!("shim: cannot run {call}: {error}");
-                self.close(call, End::NotRun {}, now, 0, None, false);
+                self.close(call, Closing::of(End::NotRun {}));
             }
         }
     }
@@ -87,8 +104,8 @@ impl Host {
             self.ask_state(now);
         }
         self.state_due = None;
-        let call_mark = self.tree.begin(self.bash.pid())?;
-        let mark = Uuid::new_v4().simple().to_string();
+        let call_mark = self.tree.begin(self.bash.pid(), self.alone)?;
+        let mark = self.marks.next()?;
         let run = Run { data: pipe.path(), end: &mark, mark: call_mark.as_deref(), last_status: self.last_status };
         let script = self.bash.text.command(&order.command, &run);
         self.deaf_until = None;
@@ -203,29 +220,55 @@ impl Host {
     pub(crate) fn finish(&mut self, end: End, renewed: Option<Renewed>, now: Instant) {
         let Some(mut running) = self.running.take() else { return };
         self.drain(&mut running);
-        if renewed.is_none()
-            && let Some(cwd) = self.bash.cwd()
-        {
-            self.saved.cwd = cwd;
-        }
         if let End::Exited { status } = end {
             self.last_status = status;
         }
-        if let Some(saved) = self.aborting.take() {
-            let text = self.bash.text.end_abort(&saved);
-            let _ = self.bash.feed(text.as_bytes());
+        if running.ending.is_some() {
+            self.end_abort();
         }
         let freed = running.freed;
         let call = running.call;
-        if running.pipe.release() {
-            self.spare = running.pipe.hold().is_ok().then_some(running.pipe);
+        let others = self.tree.others(self.bash.pid()).len();
+        self.alone = others == 0;
+        let same_shell = renewed.is_none();
+        // Processes that the end of their shell left behind are no longer counted with this command.
+        if self.alone && same_shell {
+            self.spare = Some(running.pipe);
         } else if let Some(entry) = self.calls.get_mut(call) {
+            // Without our own end, the pipe ends with the last process that can print to it.
+            running.pipe.release();
             entry.late = Some(running.pipe);
         }
         let renewed = renewed.or_else(|| self.untold.take());
         let duration = now.duration_since(running.began);
         self.state_changed(now);
-        self.close(call, end, now.checked_sub(duration).unwrap_or(now), running.killed, renewed, freed);
+        let closing = Closing { end, duration, killed: running.killed, renewed, freed, others };
+        self.close(call, closing);
+        if same_shell && let Some(cwd) = self.bash.cwd() {
+            self.saved.cwd = cwd;
+        }
+    }
+
+    /// Lets the shell run commands again. It may still hold a signal back that came while its trap ran; one more lets it
+    /// see that now and not in the middle of the next command.
+    fn end_abort(&mut self) {
+        self.bash.abort();
+        let saved = self.aborting.take().unwrap_or_default();
+        let text = self.bash.text.end_abort(&saved);
+        // A shell that cannot be fed is dead, which its end will tell.
+        let _ = self.bash.feed(text.as_bytes());
+    }
+
+    /// The abort trap told what it replaced: our own trap, when it ran before, or the user's.
+    pub(crate) fn on_aborting(&mut self, saved: String) {
+        if saved.contains("__agentd") {
+            return;
+        }
+        self.aborting = Some(saved);
+        if self.running.as_ref().is_none_or(|running| running.ending.is_none()) {
+            // The command was over before the trap ran.
+            self.end_abort();
+        }
     }
 
     /// Reads exactly what is in the pipe now: that was written before the end, and a process that goes on printing
@@ -242,16 +285,7 @@ impl Host {
     }
 
     /// Keeps a result and tells it.
-    pub(crate) fn close(
-        &mut self,
-        call: CallId,
-        end: End,
-        began: Instant,
-        killed: u32,
-        renewed: Option<Renewed>,
-        builtin_freed: bool,
-    ) {
-        let background = u32::try_from(self.tree.others(self.bash.pid()).len()).unwrap_or(u32::MAX);
+    pub(crate) fn close(&mut self, call: CallId, closing: Closing) {
         let limits_hit = self.tree.limits_hit();
         let Some(entry) = self.calls.get_mut(call) else { return };
         let (head, tail) = match entry.stage {
@@ -261,19 +295,19 @@ impl Host {
         entry.spool.seal();
         let (body, head_bytes) = entry.spool.ends(head, tail).unwrap_or_default();
         let run_end = RunEnd {
-            end,
-            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            end: closing.end,
+            duration_ms: u64::try_from(closing.duration.as_millis()).unwrap_or(u64::MAX),
             output_bytes: entry.spool.total(),
             output_lines: entry.spool.lines(),
             head_bytes,
             omitted_lines: entry.spool.lines().saturating_sub(count_lines(&body)),
             spool: entry.spool.path().map(|path| path.to_string_lossy().into_owned()),
             spool_gap_bytes: entry.spool.gap(),
-            killed,
-            renewed,
+            killed: closing.killed,
+            renewed: closing.renewed,
             limits_hit,
-            builtin_freed,
-            background,
+            builtin_freed: closing.freed,
+            background: u32::try_from(closing.others).unwrap_or(u32::MAX),
         };
         if let Err(error) = self.journal.write(&Record::Ended { call, end: run_end.clone() }, &body) {
             eprintln!("shim: cannot record the end of {call}: {error}");

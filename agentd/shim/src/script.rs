@@ -2,12 +2,12 @@
 //!
 //! The script is a file in memory that grows: bash reads it in blocks, where it would read a pipe byte by byte. So that it
 //! does not reach the end, every piece of text ends with a wait for one byte on a socket, and that byte is sent when the
-//! next piece is there. While bash waits, its standard descriptors are the script, the socket and /dev/null; a command
+//! next piece is there. While bash waits, its standard descriptors are the script, /dev/null and the socket; a command
 //! gets its own ones for the time of its `eval`.
 //!
 //! Words that a user could redefine are reached by `\builtin`, which beats aliases and functions. A function named
-//! `builtin` is noticed at once, because the wait returns without the right byte; it is removed by syntax and by special
-//! builtins in POSIX mode alone. A shell that executes nothing any more (`set -n`) reaches the end of the script and ends.
+//! `builtin` is noticed at once, because the wait returns without the right byte; it is removed by `unset` in POSIX
+//! mode, where no function comes before it. A shell that executes nothing any more (`set -n`) reaches the end of the script and ends.
 //!
 //! Invariant: a command's trace, traps and `set -v` never print the wrapper: it writes to /dev/null and to the socket.
 //! Invariant: every simple command of the wrapper is one that the abort trap lets pass.
@@ -43,9 +43,9 @@ impl Script {
 
     /// Run once by a new shell: the abort trap.
     ///
-    /// The trap reports what it replaces, then makes every further command of the user's fail before it runs (a DEBUG
-    /// trap with `extdebug`; status 2 also returns from functions), and leaves the loops it stands in. The signal is
-    /// repeated until the wrapper's mark is reached, for loops in callers of the function that it hit.
+    /// The trap reports what it replaces, then puts a DEBUG trap (with `extdebug`) before every further command of the
+    /// user's: it fails, so that the command is not run, and leaves the loops around it. Both in one command, because a
+    /// trap does nothing more once it has left a loop; for the same reason the signal is sent once, not again and again.
     pub(crate) fn prelude(&self) -> String {
         let (ctl, nonce) = (&self.ctl, &self.nonce);
         let trap = format!(
@@ -53,22 +53,22 @@ impl Script {
              \\builtin echo \"Z {nonce}\";}} 2>/dev/null >{ctl};\
              \\builtin shopt -s extdebug;\
              \\builtin trap '[[ $BASH_COMMAND == *__agentd*||$BASH_COMMAND == \"\\builtin echo \\\"\\$?\\\" \"* ]]\
-             ||\\builtin cd -/ 2>/dev/null' DEBUG;\
+             ||! \\builtin break 99999 2>/dev/null' DEBUG;\
              \\builtin break 99999 2>/dev/null"
         );
-        format!("\\builtin trap {} RTMIN+{ABORT_OFFSET}\n", quote(trap.as_bytes()))
+        let rescue = format!(
+            "case $SHELLOPTS in *posix*)\\unset -f builtin;;\
+             *)POSIXLY_CORRECT=y;\\unset -f builtin;\\unset POSIXLY_CORRECT;;esac;\
+             \\builtin enable builtin echo eval read trap shopt declare alias set umask cd break exit;\
+             \\builtin echo \"B {nonce}\" >&2;\\builtin read -rN1 -u2 __agentd_g"
+        );
+        let (trap, rescue) = (quote(trap.as_bytes()), quote(rescue.as_bytes()));
+        format!("\\builtin trap {trap} RTMIN+{ABORT_OFFSET}\n__agentd_r={rescue}\n")
     }
 
     /// Waits for this byte; without it something stands in the way of `builtin`, which is taken away and told.
-    pub(crate) fn wait(&self, token: char) -> String {
-        format!(
-            "\\builtin read -rN1 -u1 __agentd_g\n\
-             [[ $__agentd_g == {token} ]]||{{ case $SHELLOPTS in *posix*)\\unset -f builtin;;\
-             *)POSIXLY_CORRECT=y;\\unset -f builtin;\\unset POSIXLY_CORRECT;;esac;\
-             \\builtin enable builtin echo eval read trap shopt declare alias set umask cd break exit;\
-             \\builtin echo \"B {}\";\\builtin read -rN1 -u1 __agentd_g;}}\n",
-            self.nonce
-        )
+    pub(crate) fn wait(token: char) -> String {
+        format!("\\builtin read -rN1 -u2 __agentd_g\n[[ $__agentd_g == {token} ]]||\\eval \"$__agentd_r\"\n")
     }
 
     /// A command with its own standard descriptors, then the mark.
@@ -84,7 +84,7 @@ impl Script {
         text.extend_from_slice(b"\\builtin eval ");
         text.extend_from_slice(&quote_bytes(command));
         let data = quote(run.data.as_os_str().as_encoded_bytes());
-        text.extend_from_slice(format!(" <&2 >{data} 2>&1\n\\builtin echo \"$?\" {}\n", run.end).as_bytes());
+        text.extend_from_slice(format!(" <&1 >{data} 2>&1\n\\builtin echo \"$?\" {} >&2\n", run.end).as_bytes());
         text
     }
 
@@ -99,12 +99,13 @@ impl Script {
         text
     }
 
-    /// Makes the shell tell its state. No word of it forks, and none can end a shell with `set -e`.
+    /// Makes the shell tell its state. No word of it forks, and none can end a shell with `set -e`. Every line is a system
+    /// call, so options are told in one: the names of those that are on, after `O`.
     pub(crate) fn snapshot(&self) -> String {
         let nonce = &self.nonce;
         format!(
             "{{ \\builtin echo \"S {nonce}\";\\builtin umask -p;\\builtin declare -px;\\builtin declare -f;\
-             \\builtin alias -p;\\builtin shopt -p;\\builtin set +o;\\builtin echo \"E {nonce}\";}}||__agentd_s=\n"
+             \\builtin alias -p;\\builtin echo \"O $SHELLOPTS $BASHOPTS\";\\builtin echo \"E {nonce}\";}} >&2||__agentd_s=\n"
         )
     }
 }

@@ -20,6 +20,7 @@ use crate::calls::{Order, Stage};
 use crate::files::Files;
 use crate::host::Host;
 use crate::link::Link;
+use crate::running::Closing;
 
 /// How long a connection may take to say hello.
 pub(crate) const HELLO_WAIT: Duration = Duration::from_secs(5);
@@ -250,7 +251,7 @@ impl Host {
             return refuse(Refusal::UnknownCall, "the call does not run");
         };
         self.queue.remove(at);
-        self.close(call, End::Interrupted {}, now, 0, None, false);
+        self.close(call, Closing::of(End::Interrupted {}));
         Reply::Done {}
     }
 

@@ -62,7 +62,7 @@ impl Spool {
 
     /// Bytes in the middle that are not kept.
     pub(crate) fn gap(&self) -> u64 {
-        if self.total > 2 * self.half { self.total - 2 * self.half } else { 0 }
+        self.total.saturating_sub(2 * self.half)
     }
 
     /// Takes output. A disk that fails loses bytes of the file, never the count.

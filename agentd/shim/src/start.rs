@@ -48,7 +48,7 @@ pub(crate) struct Setup {
 pub(crate) fn read_start(mut input: impl Read) -> Result<Start, StartError> {
     let (mut decoder, mut buffer) = (Decoder::default(), [0; 16 * 1024]);
     loop {
-        if let Some(frame) = decoder.next().map_err(|error| StartError::Input(error.to_string()))? {
+        if let Some(frame) = decoder.next_frame().map_err(|error| StartError::Input(error.to_string()))? {
             return frame.header().map_err(|error| StartError::Input(error.to_string()));
         }
         match input.read(&mut buffer)? {

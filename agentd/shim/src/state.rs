@@ -44,12 +44,14 @@ impl Saved {
         let Some(text) = &self.text else {
             return Ok(Restore { cwd, env: env.to_vec(), file: None, errexit_dropped: false });
         };
-        let errexit_dropped = text.lines().any(|line| line == "set -o errexit");
+        // Functions and values may span lines, but the options are told last.
+        let (text, options) = text.rsplit_once("O ").unwrap_or((text, ""));
+        let (set, shopt) = options.trim_end().split_once(' ').unwrap_or((options, ""));
+        let errexit_dropped = set.split(':').any(|name| name == "errexit");
         let path = state_dir.join("restore");
         let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&path)?;
-        for line in text.lines().filter(|line| *line != "set -o errexit") {
-            writeln!(file, "{line}")?;
-        }
+        file.write_all(text.as_bytes())?;
+        file.write_all(options_text(set, shopt).as_bytes())?;
         // What the old shell had unset or no longer exported must not come back with the first environment.
         let exported = |name: &str| {
             text.lines().any(|line| {
@@ -60,6 +62,44 @@ impl Saved {
         let env = env.iter().filter(|(name, _)| exported(name) || name.starts_with("BASH_FUNC_")).cloned().collect();
         Ok(Restore { cwd, env, file: Some(path), errexit_dropped })
     }
+}
+
+/// Options that a new shell has on; one that is not told was switched off.
+const SET_DEFAULT: [&str; 3] = ["braceexpand", "hashall", "interactive-comments"];
+
+/// The same for `shopt`.
+const SHOPT_DEFAULT: [&str; 11] = [
+    "checkwinsize",
+    "cmdhist",
+    "complete_fullquote",
+    "extquote",
+    "force_fignore",
+    "globasciiranges",
+    "globskipdots",
+    "patsub_replacement",
+    "progcomp",
+    "promptvars",
+    "sourcepath",
+];
+
+/// Text that sets the options as they were. `errexit` would end the new shell as it may have ended the old one; the
+/// others left out cannot be set in a running shell, or would make it useless.
+fn options_text(set: &str, shopt: &str) -> String {
+    let (set, shopt): (Vec<&str>, Vec<&str>) = (set.split(':').collect(), shopt.split(':').collect());
+    let mut text = String::new();
+    for name in SHOPT_DEFAULT.iter().filter(|name| !shopt.contains(name)) {
+        text.push_str(&format!("shopt -u {name}\n"));
+    }
+    for name in shopt.iter().filter(|name| !["", "login_shell", "restricted_shell", "extdebug"].contains(name)) {
+        text.push_str(&format!("shopt -s {name}\n"));
+    }
+    for name in SET_DEFAULT.iter().filter(|name| !set.contains(name)) {
+        text.push_str(&format!("set +o {name}\n"));
+    }
+    for name in set.iter().filter(|name| !["", "errexit", "noexec", "onecmd", "privileged"].contains(name)) {
+        text.push_str(&format!("set -o {name}\n"));
+    }
+    text
 }
 
 /// The directory itself, or the nearest one above it that can be entered.

@@ -20,6 +20,12 @@ pub(crate) fn widen_pipe(pipe: BorrowedFd<'_>, bytes: libc::c_int) {
     let _ = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
 }
 
+/// Closes every descriptor but the standard ones: what a careless parent left open must not reach the shell.
+pub(crate) fn close_inherited() {
+    // SAFETY: called first of all, before this process has opened anything, so no owned descriptor is closed.
+    let _ = unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+}
+
 /// Leaves the caller's session and process tree: the original process returns the child's exit through `None`, the new
 /// one goes on with `Some`.
 ///

@@ -43,11 +43,13 @@ impl Tree {
         }
     }
 
-    /// Before a command; the value of its environment mark, where marks are used.
-    pub(crate) fn begin(&mut self, shell: Pid) -> io::Result<Option<String>> {
+    /// Before a command; the value of its environment mark, where marks are used. `alone`: the shell had no other process
+    /// at the end of the command before and has done nothing since, so there is still none.
+    pub(crate) fn begin(&mut self, shell: Pid, alone: bool) -> io::Result<Option<String>> {
         match self {
+            Self::Cgroup(_) if alone => Ok(None),
             Self::Cgroup(groups) => groups.begin(shell).map(|()| None),
-            Self::Marks(marks) => Ok(Some(marks.begin(shell))),
+            Self::Marks(marks) => Ok(Some(marks.begin(shell, alone))),
         }
     }
 
@@ -60,9 +62,14 @@ impl Tree {
     }
 
     /// Asks the processes of the present command to end; stopped ones are woken to hear it.
-    pub(crate) fn interrupt_command(&self, shell: Pid) {
+    ///
+    /// INT is what a person would send. A child of the shell that prints elsewhere than to `output` may be a command
+    /// substitution, though: when one dies of INT, bash ends itself by INT, so it gets TERM.
+    pub(crate) fn interrupt_command(&self, shell: Pid, output: &Path) {
         for pid in self.others(shell) {
-            let _ = kill(pid, Signal::SIGINT);
+            let prints = std::fs::read_link(format!("/proc/{pid}/fd/1"));
+            let signal = if prints.is_ok_and(|path| path == output) { Signal::SIGINT } else { Signal::SIGTERM };
+            let _ = kill(pid, signal);
             let _ = kill(pid, Signal::SIGCONT);
         }
     }

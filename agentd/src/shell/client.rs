@@ -334,7 +334,7 @@ impl Link {
         }
         self.decoder.push(&self.buffer[..count]);
         let mut frames = Vec::new();
-        while let Some(frame) = self.decoder.next().map_err(io::Error::other)? {
+        while let Some(frame) = self.decoder.next_frame().map_err(io::Error::other)? {
             frames.push(frame);
         }
         Ok(frames)

@@ -102,7 +102,7 @@ async fn exchange(program: &Path, start: &Start) -> Result<Started, ShellError> 
     child.wait().await.map_err(|error| failed(&error))?;
     let mut decoder = Decoder::default();
     decoder.push(&answer);
-    let frame = decoder.next().map_err(|error| failed(&error))?;
+    let frame = decoder.next_frame().map_err(|error| failed(&error))?;
     let frame = frame.ok_or_else(|| ShellError::Launch("it ended without an answer".to_owned()))?;
     frame.header().map_err(|error| failed(&error))
 }

@@ -41,6 +41,12 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// What it takes on the wire.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        PREFIX + self.header.len() + self.body.len()
+    }
+
     /// The header as a typed value.
     ///
     /// # Errors
@@ -98,7 +104,7 @@ impl Decoder {
     ///
     /// # Errors
     /// When the lengths are beyond the limits or contradict each other; the stream is of no use afterwards.
-    pub fn next(&mut self) -> Result<Option<Frame>, FrameError> {
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let bytes = &self.buffer[self.read..];
         let Some((total, header)) = lengths(bytes)? else { return Ok(None) };
         let Some(frame) = bytes.get(PREFIX..4 + total) else { return Ok(None) };

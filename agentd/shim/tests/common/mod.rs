@@ -63,7 +63,7 @@ impl Shim {
         child.wait().expect("an end");
         let mut decoder = Decoder::default();
         decoder.push(&answer);
-        let frame = decoder.next().expect("a frame").expect("a whole frame");
+        let frame = decoder.next_frame().expect("a frame").expect("a whole frame");
         let Started::Ready { pid, .. } = frame.header().expect("a header") else {
             panic!("not started: {}", String::from_utf8_lossy(&frame.header));
         };
@@ -140,7 +140,7 @@ impl Client {
     /// The next frame; none when the shim hung up.
     pub(crate) fn receive(&mut self) -> Option<(FromShim, Vec<u8>)> {
         loop {
-            if let Some(Frame { header, body }) = self.decoder.next().expect("a frame") {
+            if let Some(Frame { header, body }) = self.decoder.next_frame().expect("a frame") {
                 return Some((serde_json::from_slice(&header).expect("a header"), body));
             }
             match self.stream.read(&mut self.buffer) {
