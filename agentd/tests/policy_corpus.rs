@@ -73,8 +73,15 @@ fn run(case: &Case) -> Decision {
     let configuration = case.files.get(".git/config").and_then(|text| text.as_str()).unwrap_or("");
     let repository = Repository::from_configurations([configuration]);
     let workspace = Path::new("/home/user/project");
-    let context =
-        Context { mode: Mode::Ask, rules: &rules, workspace, cwd: workspace, shell: &shell, repository: &repository };
+    let context = Context {
+        mode: Mode::Ask,
+        rules: &rules,
+        workspace,
+        cwd: workspace,
+        shell: &shell,
+        repository: &repository,
+        trust_reads: true,
+    };
     decide(&Call::Bash { command: &case.command }, &context)
 }
 

@@ -458,6 +458,7 @@ fn what_is_allowed_neither_writes_nor_connects_nor_runs_foreign_programs() {
         cwd: &directory,
         shell: &shell,
         repository: &repository,
+        trust_reads: true,
     };
     let material = corpus();
     let mut random = Random(seed);

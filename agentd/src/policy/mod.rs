@@ -9,6 +9,8 @@
 //! Invariant: [`Verdict::Allow`] needs a proof for every part of the call; whatever is not understood is
 //! [`Verdict::Ask`], and a deny rule is looked for even in text that is not understood.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 mod always;
 mod bash;
 mod decide;
@@ -83,6 +85,8 @@ pub struct Context<'a> {
     pub shell: &'a ShellFacts,
     /// What the repository that git will find from `cwd` has configured.
     pub repository: &'a Repository,
+    /// Whether a command that is proved to only read runs by itself; else it takes a rule, like any other.
+    pub trust_reads: bool,
 }
 
 /// A tool call.

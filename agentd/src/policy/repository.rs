@@ -2,7 +2,10 @@
 //!
 //! A repository is data that somebody else wrote, but its configuration names programs: a file-system monitor, diff
 //! drivers, filters, hooks. The caller reads the files (never by running git) and hands their text to
-//! [`Repository::from_configurations`].
+//! [`Repository::from_configurations`]; where it cannot (a `.git` file that leads elsewhere, a link, an unreadable file) the
+//! answer is [`Repository::Unknown`].
+
+use super::words::listed;
 
 /// What is known of the repository git will use.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -31,7 +34,19 @@ impl Repository {
         }
         Self::Ordinary
     }
+
+    /// The same repository, given the names of the files in its `hooks` directory.
+    #[must_use]
+    pub fn with_hooks<'a>(self, mut names: impl Iterator<Item = &'a str>) -> Self {
+        match (self, names.find(|name| listed(READING_HOOKS, name))) {
+            (Self::Ordinary, Some(hook)) => Self::RunsPrograms { key: format!("hook {hook}") },
+            (other, _) => other,
+        }
+    }
 }
+
+/// Hooks that run when git only refreshes what it knows, as `git status` does.
+const READING_HOOKS: &str = "post-index-change fsmonitor-watchman query-watchman";
 
 /// The first key of a configuration that makes a reading git do more than read.
 fn running_key(text: &str) -> Option<String> {

@@ -105,7 +105,14 @@ fn configured(git: &Path) -> Option<Repository> {
             folders.push(entry.path());
         }
     }
-    Some(Repository::from_configurations(texts.iter().map(String::as_str)))
+    let hooks: Vec<String> = std::fs::read_dir(git.join("hooks"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let repository = Repository::from_configurations(texts.iter().map(String::as_str));
+    Some(repository.with_hooks(hooks.iter().map(String::as_str)))
 }
 
 #[cfg(test)]

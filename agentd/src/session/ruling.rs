@@ -50,6 +50,7 @@ fn decide(parsed: &Parsed, basis: &Basis<'_>, book: &RuleBook) -> Decision {
         cwd: basis.cwd,
         shell: basis.facts,
         repository: &repository,
+        trust_reads: basis.read_only == ReadOnly::Run,
     };
     let path;
     let call = match parsed {

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::inspect::{exposes, innermost, may_assign, may_assign_by_name, shown, visible};
 use super::known::environment;
 use super::known::shell::{condition, harmless_variable};
 use super::known::wrappers::{Unwrapped, unwrap};
@@ -14,11 +15,13 @@ use super::value::{Start, Value, Variables, value};
 use super::{Assign, Compound, Kind, List, Node, Operation, Part, Redirect, Simple, Word};
 use crate::policy::path;
 use crate::policy::rule::Rule;
-use crate::policy::words::listed;
 use crate::policy::{Context, Verdict};
 
 /// Most directories a script can be in at once before its place counts as unknown.
 const MAX_PLACES: usize = 16;
+
+/// A variable's value may hold an index, and an index may hold a substitution.
+const EVALUATES: &str = "arithmetic with variables can run commands";
 
 /// What the walk found.
 #[derive(Debug, Default)]
@@ -126,12 +129,15 @@ impl<'a> Walk<'a> {
                 self.doubt("`select` waits for an answer");
                 self.repeat(compound);
             }
-            Kind::ForArithmetic => {
-                self.doubt("arithmetic with variables can run commands");
+            Kind::ForArithmetic { .. } => {
+                self.doubt(EVALUATES);
                 self.repeat(compound);
             }
-            Kind::Arithmetic { names: true } => self.doubt("arithmetic with variables can run commands"),
-            Kind::Arithmetic { names: false } => {}
+            Kind::Arithmetic { names } => {
+                if !names.is_empty() {
+                    self.doubt(EVALUATES);
+                }
+            }
             Kind::Function { name } => {
                 self.doubt(format!("it defines a function, {name}, which later commands would run"));
                 self.bodies(compound);
@@ -189,7 +195,12 @@ impl<'a> Walk<'a> {
             match part {
                 Part::Command { body, .. } | Part::Process { body } => self.aside(body),
                 Part::Parameter { name, operation, .. } => self.parameter(name, operation),
-                Part::Text { .. } | Part::Number | Part::Home => {}
+                Part::Arithmetic { names } => {
+                    if !names.iter().all(|name| self.variables.numeric(name)) {
+                        self.doubt(EVALUATES);
+                    }
+                }
+                Part::Text { .. } | Part::Home => {}
             }
         }
     }
@@ -303,7 +314,11 @@ impl<'a> Walk<'a> {
         let moved = self.context.shell.moved() || self.places.iter().any(|place| place != self.context.cwd);
         let moved = moved || self.places.is_empty();
         let around = Surroundings { context: self.context, moved, external, depth };
-        let Err(why) = read_only(name, arguments, &around) else { return Ok(None) };
+        let why = match read_only(name, arguments, &around) {
+            Ok(()) if self.context.trust_reads => return Ok(None),
+            Ok(()) => "it runs a command".to_owned(),
+            Err(why) => why,
+        };
         if self.context.shell.shadowed(name).is_some() {
             return Err(why);
         }
@@ -346,112 +361,4 @@ impl<'a> Walk<'a> {
             self.doubt("it changes its directory too often to be followed");
         }
     }
-}
-
-/// The command inside transparent wrappers.
-fn innermost(words: &[Value]) -> &[Value] {
-    let mut words = words;
-    while let Some((Some(name), arguments)) = words.split_first().map(|(name, arguments)| (name.known(), arguments)) {
-        match unwrap(program(name).unwrap_or(name), arguments) {
-            Some(Unwrapped::Command(inner)) => words = inner,
-            Some(Unwrapped::Nothing | Unwrapped::Unclear) | None => break,
-        }
-    }
-    words
-}
-
-/// Whether anything in a body could assign a variable by other means than a loop's own list.
-fn may_assign(list: &List) -> bool {
-    list.iter().any(|node| match node {
-        Node::Simple(simple) => {
-            let name = simple.words.first().map(shown).unwrap_or_default();
-            !simple.assigns.is_empty() || may_assign_by_name(&name) || simple.words.iter().any(assigns_inside)
-        }
-        Node::Pipeline(parts) | Node::Conjunction(parts) => may_assign(parts),
-        Node::Compound(compound) => {
-            matches!(
-                compound.kind,
-                Kind::For { .. } | Kind::Select { .. } | Kind::Function { .. } | Kind::ForArithmetic
-            ) || matches!(compound.kind, Kind::Arithmetic { .. })
-                || compound.words.iter().any(assigns_inside)
-                || compound.bodies.iter().any(may_assign)
-        }
-    })
-}
-
-fn assigns_inside(word: &Word) -> bool {
-    word.parts.iter().any(|part| match part {
-        Part::Parameter { operation, .. } => match operation {
-            Operation::Plain | Operation::Length => false,
-            Operation::With(_) | Operation::Assign(_) | Operation::Fail(_) => true,
-        },
-        Part::Text { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => false,
-    })
-}
-
-fn may_assign_by_name(name: &str) -> bool {
-    matches!(
-        name,
-        "read"
-            | "printf"
-            | "export"
-            | "declare"
-            | "typeset"
-            | "local"
-            | "readonly"
-            | "unset"
-            | "let"
-            | "mapfile"
-            | "readarray"
-            | "getopts"
-            | "eval"
-            | "source"
-            | "."
-            | "command"
-            | "builtin"
-            | "set"
-            | "wait"
-            | "coproc"
-            | ""
-    )
-}
-
-/// A word as it might be shown: its text, with a star for what is not known.
-fn shown(word: &Word) -> String {
-    let texts = word.parts.iter().map(|part| match part {
-        Part::Text { text, .. } => text.as_str(),
-        Part::Home => "~",
-        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number => "*",
-    });
-    visible(&texts.collect::<String>())
-}
-
-/// The first argument that is a secret or a device whose content the command would print.
-fn exposes(name: &str, words: &[Word]) -> Option<String> {
-    const NAMES_ONLY: &str = "\
-    : [ basename cd dirname du echo false fd fdfind find ls printf pwd readlink realpath stat test tree true \
-    type which";
-    if listed(NAMES_ONLY, name) {
-        return None;
-    }
-    let pattern_first = matches!(name, "grep" | "egrep" | "fgrep" | "rg" | "git");
-    let texts = words.iter().skip(1).map(shown).filter(|text| !text.starts_with('-'));
-    let mut texts = texts.skip(usize::from(pattern_first));
-    texts.find(|text| {
-        let text = text.rsplit(':').next().unwrap_or(text);
-        path::secret(Path::new(text)) || path::device(Path::new(text))
-    })
-}
-
-/// Text with control and invisible characters shown as escapes.
-pub(in crate::policy) fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if (c.is_control() && c != '\n' && c != '\t') || super::parse::deceptive(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }

@@ -1,9 +1,9 @@
 //! Bash as the policy sees it: a script is simple commands, compound commands, redirections, assignments and
 //! substitutions, or it is [`Opaque`].
 //!
-//! In reading order: [`parse`] turns text into these types (with [`word`] for words and [`heredoc`] for here-documents);
+//! In reading order: [`parse`] turns text into these types (with [`compound`], [`simple`], [`word`], [`expansion`] and [`heredoc`]);
 //! [`value`] says what is known of a word before it runs; [`check`] walks a script and judges every part; [`known`] holds
-//! the commands that only read; [`state`] is what earlier commands did to the shell; [`scan`] finds denied commands
+//! the commands that only read; [`state`] (with [`builtin`] and [`variable`]) is what earlier commands did to the shell; [`scan`] (with [`launch`]) finds denied commands
 //! wherever they hide.
 //!
 //! Why a parser of our own: a general grammar answers "what is this, most likely", with error recovery and a node kind
@@ -14,12 +14,17 @@
 //! Invariant: nothing in here runs, reads or waits. Invariant: every expansion that may run a command is in the tree;
 //! what cannot be represented is an error of the parser, never a silent omission.
 
+mod builtin;
 pub(super) mod check;
+mod compound;
+mod expansion;
 mod heredoc;
+mod inspect;
 pub(super) mod known;
 mod launch;
 pub(super) mod parse;
 pub(super) mod scan;
+mod simple;
 pub(super) mod state;
 pub(super) mod value;
 mod variable;
@@ -106,15 +111,15 @@ pub(super) enum Kind {
     /// `select name in …`.
     Select { name: String },
     /// `for ((…))`.
-    ForArithmetic,
+    ForArithmetic { names: Vec<String> },
     /// `case`.
     Case,
     /// `name() …`.
     Function { name: String },
     /// `[[ … ]]`.
     Condition,
-    /// `(( … ))`; `names` when it has variables in it.
-    Arithmetic { names: bool },
+    /// `(( … ))`, with the names in it.
+    Arithmetic { names: Vec<String> },
     /// `coproc …`.
     Coprocess,
 }
@@ -150,8 +155,8 @@ pub(super) enum Part {
     Command { body: List, quoted: bool },
     /// `<(…)`, `>(…)`.
     Process { body: List },
-    /// `$((…))` of numbers alone.
-    Number,
+    /// `$((…))`, with the names in it.
+    Arithmetic { names: Vec<String> },
     /// `~`, `~name`.
     Home,
 }

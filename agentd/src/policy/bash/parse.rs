@@ -5,8 +5,7 @@
 //! neither and answers [`Opaque`].
 
 use super::heredoc::Bodies;
-use super::{Assign, Compound, Kind, List, Node, Opaque, Part, Redirect, Simple, Word};
-use crate::policy::words::listed;
+use super::{Kind, List, Node, Opaque, Part, Simple, Word};
 
 /// Longest text that is parsed; a longer one is only scanned for denied commands. Far over any command a person could
 /// review, and small enough that a decision stays under the 50 ms bar in a debug build.
@@ -15,9 +14,6 @@ pub(crate) const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// Deepest nesting of substitutions and compound commands: bounds the recursion on a 2 MiB thread stack; real commands
 /// stay under ten.
 const MAX_DEPTH: usize = 40;
-
-/// Words that end a list when they stand where a command could.
-const CLOSERS: &str = "then do done fi else elif esac }";
 
 pub(super) type Parsed<T> = Result<T, Opaque>;
 
@@ -84,7 +80,7 @@ impl<'a> Parser<'a> {
         self.bytes[self.at..].starts_with(text.as_bytes())
     }
 
-    fn eat(&mut self, text: &str) -> bool {
+    pub(super) fn eat(&mut self, text: &str) -> bool {
         let found = self.looking_at(text);
         if found {
             self.at += text.len();
@@ -117,7 +113,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Blanks, line continuations between words, and a comment up to its end of line.
-    fn skip_blanks(&mut self) -> Parsed<()> {
+    pub(super) fn skip_blanks(&mut self) -> Parsed<()> {
         let mut continued = false;
         loop {
             match self.peek() {
@@ -151,7 +147,7 @@ impl<'a> Parser<'a> {
         self.skip_bodies()
     }
 
-    fn skip_lines(&mut self) -> Parsed<()> {
+    pub(super) fn skip_lines(&mut self) -> Parsed<()> {
         loop {
             self.skip_blanks()?;
             if self.peek() != Some(b'\n') {
@@ -162,7 +158,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Commands up to a closer, `)`, `;;` or the end; which of them is the caller's to check.
-    fn list(&mut self) -> Parsed<List> {
+    pub(super) fn list(&mut self) -> Parsed<List> {
         let mut list = Vec::new();
         loop {
             self.skip_lines()?;
@@ -185,7 +181,7 @@ impl<'a> Parser<'a> {
         match self.peek() {
             None | Some(b')') => true,
             Some(b';') => matches!(self.peek_at(1), Some(b';' | b'&')),
-            Some(_) => listed(CLOSERS, self.bare_word()),
+            Some(_) => closes(self.bare_word()),
         }
     }
 
@@ -242,14 +238,14 @@ impl<'a> Parser<'a> {
     }
 
     /// The plain, unquoted word at this point, without consuming it; empty when quoting or expansion is involved.
-    fn bare_word(&self) -> &str {
+    pub(super) fn bare_word(&self) -> &str {
         let rest = &self.text[self.at..];
         let end = rest.bytes().position(is_delimiter).unwrap_or(rest.len());
         let word = &rest[..end];
         if word.bytes().any(|c| matches!(c, b'\\' | b'\'' | b'"' | b'$' | b'`')) { "" } else { word }
     }
 
-    fn expect_word(&mut self, word: &str) -> Parsed<()> {
+    pub(super) fn expect_word(&mut self, word: &str) -> Parsed<()> {
         self.skip_lines()?;
         if self.bare_word() != word {
             return fail(format!("`{word}` is missing"));
@@ -258,7 +254,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn command(&mut self) -> Parsed<Node> {
+    pub(super) fn command(&mut self) -> Parsed<Node> {
         self.skip_blanks()?;
         self.deeper(Self::command_here)
     }
@@ -306,174 +302,9 @@ impl<'a> Parser<'a> {
                 self.coprocess()
             }
             "in" | "]]" | "!" | "time" => fail("a reserved word stands where a command should"),
-            closer if listed(CLOSERS, closer) => fail(format!("`{closer}` stands where a command should")),
+            closer if closes(closer) => fail(format!("`{closer}` stands where a command should")),
             _ => self.simple(),
         }
-    }
-
-    /// A list that may not be empty.
-    fn body(&mut self) -> Parsed<List> {
-        let body = self.list()?;
-        if body.is_empty() { fail("a body is empty") } else { Ok(body) }
-    }
-
-    fn do_group(&mut self) -> Parsed<List> {
-        self.expect_word("do")?;
-        let body = self.body()?;
-        self.expect_word("done")?;
-        Ok(body)
-    }
-
-    fn compound(&mut self, kind: Kind, words: Vec<Word>, bodies: Vec<List>) -> Parsed<Node> {
-        let mut redirects = Vec::new();
-        loop {
-            self.skip_blanks()?;
-            let Some(redirect) = self.redirect()? else { break };
-            redirects.push(redirect);
-        }
-        Ok(Node::Compound(Compound { kind, words, bodies, redirects }))
-    }
-
-    fn if_command(&mut self) -> Parsed<Node> {
-        self.at += "if".len();
-        let mut bodies = vec![self.body()?];
-        self.expect_word("then")?;
-        bodies.push(self.body()?);
-        loop {
-            self.skip_lines()?;
-            match self.bare_word() {
-                "elif" => {
-                    self.at += "elif".len();
-                    bodies.push(self.body()?);
-                    self.expect_word("then")?;
-                    bodies.push(self.body()?);
-                }
-                "else" => {
-                    self.at += "else".len();
-                    bodies.push(self.body()?);
-                    self.expect_word("fi")?;
-                    break;
-                }
-                _ => {
-                    self.expect_word("fi")?;
-                    break;
-                }
-            }
-        }
-        self.compound(Kind::Group, Vec::new(), bodies)
-    }
-
-    fn for_command(&mut self, select: bool) -> Parsed<Node> {
-        self.skip_blanks()?;
-        if !select && self.looking_at("((") {
-            self.arithmetic_text()?;
-            self.skip_blanks()?;
-            self.eat(";");
-            let body = self.do_group()?;
-            return self.compound(Kind::ForArithmetic, Vec::new(), vec![body]);
-        }
-        let name = self.bare_word().to_owned();
-        if !is_name(&name) {
-            return fail("the variable of a loop is not a name");
-        }
-        self.at += name.len();
-        self.skip_lines()?;
-        let mut words = Vec::new();
-        if self.bare_word() == "in" {
-            self.at += "in".len();
-            self.skip_blanks()?;
-            while !matches!(self.peek(), None | Some(b';' | b'\n')) {
-                words.push(self.word()?);
-                self.skip_blanks()?;
-            }
-            if self.peek().is_none() {
-                return fail("`do` is missing");
-            }
-        }
-        self.skip_blanks()?;
-        self.eat(";");
-        let body = self.do_group()?;
-        let kind = if select { Kind::Select { name } } else { Kind::For { name } };
-        self.compound(kind, words, vec![body])
-    }
-
-    fn case_command(&mut self) -> Parsed<Node> {
-        self.at += "case".len();
-        self.skip_blanks()?;
-        let mut words = vec![self.word()?];
-        let mut bodies = Vec::new();
-        self.expect_word("in")?;
-        loop {
-            self.skip_lines()?;
-            if self.bare_word() == "esac" {
-                self.at += "esac".len();
-                break;
-            }
-            self.eat("(");
-            loop {
-                self.skip_blanks()?;
-                words.push(self.word()?);
-                self.skip_blanks()?;
-                if !self.eat("|") {
-                    break;
-                }
-            }
-            if !self.eat(")") {
-                return fail("a pattern of `case` does not parse");
-            }
-            bodies.push(self.list()?);
-            self.skip_lines()?;
-            if !(self.eat(";;&") || self.eat(";;") || self.eat(";&")) && self.bare_word() != "esac" {
-                return fail("a branch of `case` does not end");
-            }
-        }
-        self.compound(Kind::Case, words, bodies)
-    }
-
-    fn function_keyword(&mut self) -> Parsed<Node> {
-        self.skip_blanks()?;
-        let name = self.bare_word().to_owned();
-        if name.is_empty() {
-            return fail("the name of a function is not plain");
-        }
-        self.at += name.len();
-        self.skip_blanks()?;
-        if self.eat("(") {
-            self.skip_blanks()?;
-            if !self.eat(")") {
-                return fail("a function does not parse");
-            }
-        }
-        self.function_body(name)
-    }
-
-    fn function_body(&mut self, name: String) -> Parsed<Node> {
-        self.skip_lines()?;
-        let body = self.command()?;
-        let Node::Compound(_) = body else { return fail("the body of a function is no compound command") };
-        Ok(Node::Compound(Compound {
-            kind: Kind::Function { name },
-            words: Vec::new(),
-            bodies: vec![vec![body]],
-            redirects: Vec::new(),
-        }))
-    }
-
-    fn coprocess(&mut self) -> Parsed<Node> {
-        self.skip_blanks()?;
-        let start = self.at;
-        let name = self.bare_word();
-        if is_name(name) {
-            self.at += name.len();
-            self.skip_blanks()?;
-            let compound = self.peek() == Some(b'(')
-                || matches!(self.bare_word(), "{" | "if" | "while" | "until" | "for" | "case" | "[[" | "select");
-            if !compound {
-                self.at = start;
-            }
-        }
-        let body = self.command()?;
-        self.compound(Kind::Coprocess, Vec::new(), vec![vec![body]])
     }
 
     fn simple(&mut self) -> Parsed<Node> {
@@ -525,100 +356,11 @@ impl<'a> Parser<'a> {
         }
         self.function_body(text.clone())
     }
+}
 
-    /// `name=…` at this point, if it is one.
-    fn assignment(&mut self) -> Parsed<Option<Assign>> {
-        let rest = &self.bytes[self.at..];
-        let length = rest.iter().take_while(|c| c.is_ascii_alphanumeric() || **c == b'_').count();
-        if length == 0 || rest[0].is_ascii_digit() {
-            return Ok(None);
-        }
-        let (skip, append) = match (rest.get(length), rest.get(length + 1)) {
-            (Some(b'='), _) => (1, false),
-            (Some(b'+'), Some(b'=')) => (2, true),
-            (Some(b'['), _) => return fail("an array element is assigned or a name contains `[`"),
-            _ => return Ok(None),
-        };
-        let name = self.text[self.at..self.at + length].to_owned();
-        self.at += length + skip;
-        if self.peek() == Some(b'(') {
-            self.at += 1;
-            let values = self.array()?;
-            return Ok(Some(Assign { name, values, compound: true }));
-        }
-        let value = match self.peek() {
-            None => Word::default(),
-            Some(c) if is_delimiter(c) && !self.at_process() => Word::default(),
-            Some(_) => self.word()?,
-        };
-        Ok(Some(Assign { name, values: vec![value], compound: append }))
-    }
-
-    fn array(&mut self) -> Parsed<Vec<Word>> {
-        let mut values = Vec::new();
-        loop {
-            self.skip_lines()?;
-            match self.peek() {
-                Some(b')') => {
-                    self.at += 1;
-                    return Ok(values);
-                }
-                Some(b'[') => return fail("an array element is assigned by index"),
-                None => return fail("an array does not end"),
-                Some(_) => values.push(self.word()?),
-            }
-        }
-    }
-
-    /// `<(` or `>(`: the start of a word, not of a redirection.
-    pub(super) fn at_process(&self) -> bool {
-        matches!(self.peek(), Some(b'<' | b'>')) && self.peek_at(1) == Some(b'(')
-    }
-
-    /// A redirection at this point, if there is one.
-    fn redirect(&mut self) -> Parsed<Option<Redirect>> {
-        let digits = self.bytes[self.at..].iter().take_while(|c| c.is_ascii_digit()).count();
-        let operator = &self.text[self.at + digits..];
-        let both = digits == 0 && operator.starts_with("&>");
-        if !(operator.starts_with(['<', '>']) || both) || operator[1..].starts_with('(') {
-            return Ok(None);
-        }
-        self.at += digits;
-        if self.eat("<<<") {
-            return Ok(Some(Redirect::Text(self.target()?)));
-        }
-        if self.eat("<<") {
-            return self.heredoc_start().map(Some);
-        }
-        if self.eat("<&") || self.eat(">&") {
-            return self.duplicate().map(Some);
-        }
-        for write in ["&>>", "&>", ">>", ">|", "<>", ">"] {
-            if self.eat(write) {
-                return Ok(Some(Redirect::Write(self.target()?)));
-            }
-        }
-        self.at += 1;
-        Ok(Some(Redirect::Read(self.target()?)))
-    }
-
-    fn duplicate(&mut self) -> Parsed<Redirect> {
-        let word = self.bare_word();
-        let number = word.strip_suffix('-').unwrap_or(word);
-        if word == "-" || (!number.is_empty() && number.bytes().all(|c| c.is_ascii_digit())) {
-            self.at += word.len();
-            return Ok(Redirect::Duplicate);
-        }
-        Ok(Redirect::Write(self.target()?))
-    }
-
-    fn target(&mut self) -> Parsed<Word> {
-        if matches!(self.peek(), Some(b'\\' | b'&')) {
-            return fail("the target of a redirection does not parse");
-        }
-        self.skip_blanks()?;
-        self.word()
-    }
+/// Words that end a list when they stand where a command could.
+fn closes(word: &str) -> bool {
+    matches!(word, "then" | "do" | "done" | "fi" | "else" | "elif" | "esac" | "}")
 }
 
 pub(super) fn is_delimiter(c: u8) -> bool {

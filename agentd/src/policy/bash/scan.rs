@@ -17,6 +17,10 @@ const MAX_TEXT_DEPTH: usize = 8;
 /// Most bytes of texts inside texts that are parsed for one decision: nesting could double them with every level.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 
+/// Most words of launched commands that are looked at for one decision: `find -exec find -exec …` has every ending of
+/// itself as a command.
+const MAX_LAUNCHED_WORDS: usize = 100_000;
+
 /// A search for deny and ask rules.
 #[derive(Debug)]
 pub(in crate::policy) struct Scan<'r> {
@@ -28,6 +32,7 @@ pub(in crate::policy) struct Scan<'r> {
     pub(in crate::policy) perhaps: Option<&'r Rule>,
     depth: usize,
     bytes_left: usize,
+    words_left: usize,
     /// Not everything was followed: the text as a whole must be scanned word by word.
     incomplete: bool,
 }
@@ -35,7 +40,16 @@ pub(in crate::policy) struct Scan<'r> {
 impl<'r> Scan<'r> {
     pub(in crate::policy) fn new(rules: impl IntoIterator<Item = &'r Rule>) -> Self {
         let rules = rules.into_iter().filter(|rule| rule.verdict != Verdict::Allow && rule.is_command()).collect();
-        Self { rules, deny: None, ask: None, perhaps: None, depth: 0, bytes_left: MAX_TEXT_BYTES, incomplete: false }
+        Self {
+            rules,
+            deny: None,
+            ask: None,
+            perhaps: None,
+            depth: 0,
+            bytes_left: MAX_TEXT_BYTES,
+            words_left: MAX_LAUNCHED_WORDS,
+            incomplete: false,
+        }
     }
 
     /// The search over a whole text.
@@ -144,7 +158,11 @@ impl<'r> Scan<'r> {
         self.depth += 1;
         for launch in launches(name, &words[1..]) {
             match launch {
-                Launch::Words(inner) => self.command(inner),
+                Launch::Words(inner) if inner.len() > self.words_left => self.incomplete = true,
+                Launch::Words(inner) => {
+                    self.words_left -= inner.len();
+                    self.command(inner);
+                }
                 Launch::Text(text) => self.text(&text),
             }
         }
@@ -193,7 +211,7 @@ impl<'r> Scan<'r> {
                     Operation::With(inner) | Operation::Assign(inner) | Operation::Fail(inner) => self.parts(inner),
                     Operation::Plain | Operation::Length => {}
                 },
-                Part::Text { .. } | Part::Number | Part::Home => {}
+                Part::Text { .. } | Part::Arithmetic { .. } | Part::Home => {}
             }
         }
     }
@@ -243,7 +261,9 @@ fn innermost(words: &[Value], depth: usize) -> Option<&str> {
 fn literal_text(word: &Word) -> String {
     let texts = word.parts.iter().map(|part| match part {
         Part::Text { text, .. } => text.as_str(),
-        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => " ",
+        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Arithmetic { .. } | Part::Home => {
+            " "
+        }
     });
     texts.collect()
 }

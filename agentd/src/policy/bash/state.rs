@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::value::{Value, Variables, value};
 use super::variable::{Hurts, hurts};
 use super::{Compound, Kind, List, Node, Operation, Part, Redirect, Simple, Word, parse};
-use crate::policy::words::listed;
 
 /// Facts about the shell; the default is a fresh one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,29 +17,21 @@ pub struct ShellFacts {
     /// Something ran whose effect on the shell is not known; why.
     unknown: Option<String>,
     /// Names that no longer mean the program or builtin of that name.
-    functions: BTreeSet<String>,
-    aliases: BTreeSet<String>,
+    pub(super) functions: BTreeSet<String>,
+    pub(super) aliases: BTreeSet<String>,
     /// `hash -p`, `enable`: names with another meaning.
-    rebound: BTreeSet<String>,
+    pub(super) rebound: BTreeSet<String>,
     /// A variable that the shell, the loader or the C library obeys was changed.
     poisoned: Option<String>,
     /// Commands that obey a variable which was changed, and the variable.
     obeyed: BTreeMap<&'static str, String>,
     /// Signals and events with a trap.
-    traps: BTreeSet<String>,
+    pub(super) traps: BTreeSet<String>,
     /// A variable has an attribute that makes its assignment or use evaluate code (`-i`, `-n`).
-    attributes: bool,
+    pub(super) attributes: bool,
     /// The working directory may not be the one the context names.
-    moved: bool,
+    pub(super) moved: bool,
 }
-
-/// Options of `set` that change what a command does only by stopping, tracing or not globbing.
-const HARMLESS_SET: &str = "errexit nounset xtrace verbose noglob noclobber pipefail errtrace functrace nolog";
-
-/// Options of `shopt` that do not change what a word that this parser accepts means, beyond which files a glob finds.
-const HARMLESS_SHOPT: &str = "\
-    nullglob dotglob globstar failglob nocaseglob nocasematch extglob lastpipe inherit_errexit expand_aliases \
-    checkwinsize checkjobs";
 
 impl ShellFacts {
     /// The facts after a restart of the shell.
@@ -141,7 +132,7 @@ impl ShellFacts {
         Some(format!("{variable}, which {base} obeys, was changed earlier in this shell"))
     }
 
-    fn lose(&mut self, why: impl Into<String>) {
+    pub(super) fn lose(&mut self, why: impl Into<String>) {
         if self.unknown.is_none() {
             self.unknown = Some(why.into());
         }
@@ -163,12 +154,12 @@ impl ShellFacts {
             // Nothing that happens in a subshell outlives it.
             Kind::Subshell => return,
             Kind::For { name } | Kind::Select { name } => self.set(name),
-            Kind::Arithmetic { names: true } | Kind::ForArithmetic => self.lose("arithmetic assigned a variable"),
+            // What arithmetic evaluates runs in a subshell; what it assigns is a number.
+            Kind::Arithmetic { names } | Kind::ForArithmetic { names } => names.iter().for_each(|name| self.set(name)),
             Kind::Function { name } => {
                 self.functions.insert(name.clone());
             }
             Kind::Group | Kind::Loop | Kind::Case | Kind::Condition | Kind::Coprocess => {}
-            Kind::Arithmetic { names: false } => {}
         }
         // The body of a function counts as run: it may be called at any time.
         for body in &compound.bodies {
@@ -184,6 +175,9 @@ impl ShellFacts {
     }
 
     fn expand_part(&mut self, part: &Part) {
+        if let Part::Arithmetic { names } = part {
+            names.iter().for_each(|name| self.set(name));
+        }
         let Part::Parameter { name, operation, .. } = part else { return };
         let inner = match operation {
             Operation::Assign(inner) => {
@@ -198,7 +192,7 @@ impl ShellFacts {
         }
     }
 
-    fn set(&mut self, name: &str) {
+    pub(super) fn set(&mut self, name: &str) {
         match hurts(name) {
             Hurts::Nothing => {}
             Hurts::Everything => {
@@ -254,158 +248,6 @@ impl ShellFacts {
             self.run_builtin(name, arguments);
         }
     }
-
-    fn run_builtin(&mut self, name: &str, arguments: &[Value]) {
-        match name {
-            "cd" | "pushd" | "popd" => self.moved = true,
-            "alias" => self.define(arguments, |facts| &mut facts.aliases),
-            "unset" => self.unset(arguments),
-            "hash" | "enable" => self.rebind(name, arguments),
-            "trap" => self.trap(arguments),
-            "set" => self.set_options(arguments),
-            "shopt" => self.shopt(arguments),
-            "read" | "mapfile" | "readarray" | "getopts" | "printf" => self.assign_by_builtin(name, arguments),
-            "eval" | "source" | "." | "let" | "bind" | "command" | "builtin" => self.lose(format!("`{name}` ran")),
-            "exec" if !arguments.is_empty() => self.lose("`exec` ran"),
-            // Other builtins leave nothing behind that a later command could be hurt by, and a program cannot change the
-            // shell that started it.
-            _ => {}
-        }
-    }
-
-    fn define(&mut self, arguments: &[Value], set: impl Fn(&mut Self) -> &mut BTreeSet<String>) {
-        for argument in arguments {
-            match argument.known() {
-                Some(text) => {
-                    if let Some((name, _)) = text.split_once('=') {
-                        set(self).insert(name.to_owned());
-                    }
-                }
-                None => self.lose("an alias with an unknown name was defined"),
-            }
-        }
-    }
-
-    fn unset(&mut self, arguments: &[Value]) {
-        if arguments.first().is_some_and(|a| a.known() == Some("-f")) {
-            return;
-        }
-        for argument in arguments {
-            match argument.known() {
-                Some("-v" | "-n") => {}
-                // Without an option it may be a function that goes; the variable counts as changed all the same.
-                Some(name) => self.set(name),
-                None => self.lose("an unknown variable was unset"),
-            }
-        }
-    }
-
-    fn rebind(&mut self, builtin: &str, arguments: &[Value]) {
-        if arguments.iter().all(|a| a.known() == Some("-r")) {
-            return;
-        }
-        for argument in arguments {
-            match argument.known() {
-                Some(flag) if flag.starts_with('-') => {
-                    if builtin == "enable" && flag.contains('f') {
-                        self.lose("a builtin was loaded");
-                    }
-                }
-                Some(name) => {
-                    self.rebound.insert(name.to_owned());
-                }
-                None => self.lose("an unknown name was rebound"),
-            }
-        }
-    }
-
-    fn trap(&mut self, arguments: &[Value]) {
-        let mut known: Vec<&str> = arguments.iter().filter_map(Value::known).collect();
-        if known.len() != arguments.len() {
-            self.lose("an unknown trap was set");
-            return;
-        }
-        if matches!(known.first(), Some(&"-p" | &"-l")) || known.is_empty() {
-            return;
-        }
-        known.retain(|word| *word != "--");
-        let Some((action, signals)) = known.split_first() else { return };
-        for signal in signals {
-            let signal = signal_name(signal);
-            if *action != "-" && signal != "RETURN" {
-                // A RETURN trap runs at the end of functions and sourced files only, and those are not trusted anyway.
-                self.traps.insert(signal);
-            }
-        }
-    }
-
-    fn set_options(&mut self, arguments: &[Value]) {
-        let mut arguments = arguments.iter();
-        while let Some(argument) = arguments.next() {
-            match argument.known() {
-                Some("--" | "-") => return,
-                Some("-o" | "+o" | "-eo" | "-euo" | "-uo" | "-eux" | "-euxo" | "-exo") => {
-                    let option = arguments.next().map(Value::known);
-                    if !option.flatten().is_none_or(|o| listed(HARMLESS_SET, o)) || option == Some(None) {
-                        self.lose("`set` changed an option");
-                    }
-                }
-                Some(flags) if flags.starts_with(['-', '+']) => {
-                    if !flags[1..].chars().all(|c| "euxvfCET".contains(c)) {
-                        self.lose("`set` changed an option");
-                    }
-                }
-                // Positional parameters are unknown values wherever they are used.
-                Some(_) => return,
-                None => self.lose("`set` had an unknown argument"),
-            }
-        }
-    }
-
-    fn shopt(&mut self, arguments: &[Value]) {
-        let harmless = |argument: &Value| {
-            argument.known().is_some_and(|a| matches!(a, "-s" | "-u" | "-q" | "-p") || listed(HARMLESS_SHOPT, a))
-        };
-        if !arguments.iter().all(harmless) {
-            self.lose("`shopt` changed an option");
-        }
-    }
-
-    fn declare(&mut self, words: &[Word]) {
-        for word in words {
-            let text = leading_text(word);
-            if text.starts_with(['-', '+']) {
-                // Printing and plain attributes; anything else may evaluate or outlast an `unset`.
-                if plain_text(word).is_none() || !text[1..].chars().all(|c| "pxgFal".contains(c)) {
-                    self.attributes = true;
-                }
-                continue;
-            }
-            let name = text.split(['=', '+']).next().unwrap_or(&text);
-            if !parse::is_name(name) || (name.len() == text.len() && plain_text(word).is_none()) {
-                self.lose("a variable with an unknown name was declared");
-            }
-            self.set(name);
-        }
-    }
-
-    fn assign_by_builtin(&mut self, builtin: &str, arguments: &[Value]) {
-        if builtin == "printf" && !arguments.first().is_none_or(Value::maybe_option) {
-            return;
-        }
-        for argument in arguments {
-            match argument.known() {
-                Some(text) if parse::is_name(text) => self.set(text),
-                Some(text) if text.contains('[') && builtin != "printf" => self.lose("an array element was assigned"),
-                Some(text) => {
-                    if let Some(name) = text.strip_prefix('-').and_then(|t| t.get(1..)) {
-                        self.set(name);
-                    }
-                }
-                None => self.lose("an unknown variable was assigned"),
-            }
-        }
-    }
 }
 
 fn undefine(names: &[&str], defined: &mut BTreeSet<String>) {
@@ -431,14 +273,14 @@ fn prefix_length(words: &[Value]) -> usize {
     skip
 }
 
-fn signal_name(word: &str) -> String {
+pub(super) fn signal_name(word: &str) -> String {
     let upper = word.to_ascii_uppercase();
     let name = upper.strip_prefix("SIG").unwrap_or(&upper);
     if name == "0" { "EXIT".to_owned() } else { name.to_owned() }
 }
 
 /// The text of a word without expansions.
-fn plain_text(word: &Word) -> Option<String> {
+pub(super) fn plain_text(word: &Word) -> Option<String> {
     match value(word, &Variables::default()) {
         Value::Known(text) => Some(text),
         Value::One(_) | Value::Many(_) => None,
@@ -446,10 +288,12 @@ fn plain_text(word: &Word) -> Option<String> {
 }
 
 /// The text that a word certainly begins with, whatever its expansions do; declarations do not split their arguments.
-fn leading_text(word: &Word) -> String {
+pub(super) fn leading_text(word: &Word) -> String {
     let texts = word.parts.iter().map_while(|part| match part {
         Part::Text { text, .. } => Some(text.as_str()),
-        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => None,
+        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Arithmetic { .. } | Part::Home => {
+            None
+        }
     });
     texts.collect()
 }

@@ -94,6 +94,13 @@ impl Variables {
         self.known.remove(name);
     }
 
+    /// Whether every value of `name` is a plain number: arithmetic has nothing to evaluate in it.
+    pub(in crate::policy) fn numeric(&self, name: &str) -> bool {
+        let number =
+            |value: &String| !value.is_empty() && value.len() < 10 && value.bytes().all(|c| c.is_ascii_digit());
+        self.known.get(name).is_some_and(|values| values.iter().all(number))
+    }
+
     fn plain(&self, name: &str, quoted: bool) -> Value {
         let Some(values) = self.known.get(name) else { return unknown_parameter(name, quoted) };
         if let [only] = values.as_slice() {
@@ -119,13 +126,21 @@ fn common_prefix(values: &[String]) -> String {
 }
 
 fn unknown_parameter(name: &str, quoted: bool) -> Value {
+    if all_fields(name) {
+        return Value::Many(Start::Anything);
+    }
     match (name, quoted) {
         ("?" | "#" | "$" | "!", _) => Value::One(Start::Text("0".to_owned())),
         // Absolute by definition; [`super::state`] notes when a command changes them.
         ("PWD" | "HOME", true) => Value::One(Start::Text("/".to_owned())),
-        ("@" | "*", _) | (_, false) => Value::Many(Start::Anything),
+        (_, false) => Value::Many(Start::Anything),
         (_, true) => Value::One(Start::Anything),
     }
+}
+
+/// `$@`, `$*`, `${name[@]}`, `${name[*]}`: any number of fields, quoted or not.
+fn all_fields(name: &str) -> bool {
+    matches!(name, "@" | "*") || name.ends_with("[@]") || name.ends_with("[*]")
 }
 
 /// The value of a word.
@@ -178,7 +193,9 @@ pub(in crate::policy) fn value(word: &Word, variables: &Variables) -> Value {
 fn glob_characters(word: &Word) -> &'static [char] {
     let closes = word.parts.iter().any(|part| match part {
         Part::Text { text, quoted } => !quoted && text.contains(']'),
-        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Number | Part::Home => false,
+        Part::Parameter { .. } | Part::Command { .. } | Part::Process { .. } | Part::Arithmetic { .. } | Part::Home => {
+            false
+        }
     });
     if closes { &['*', '?', '['] } else { &['*', '?'] }
 }
@@ -197,9 +214,9 @@ fn splits(word: &Word, variables: &Variables) -> bool {
     word.parts.iter().any(|part| match part {
         // What [`Variables`] knows has no separators in it.
         Part::Parameter { name, operation: Operation::Plain, .. } if variables.known.contains_key(name) => false,
-        Part::Parameter { name, quoted, .. } => name == "@" || name == "*" || !quoted,
+        Part::Parameter { name, quoted, .. } => all_fields(name) || !quoted,
         Part::Command { quoted, .. } => !quoted,
-        Part::Text { .. } | Part::Process { .. } | Part::Number | Part::Home => false,
+        Part::Text { .. } | Part::Process { .. } | Part::Arithmetic { .. } | Part::Home => false,
     })
 }
 
@@ -222,9 +239,9 @@ fn part_value(part: &Part, variables: &Variables) -> Value {
         Part::Parameter { name, operation: Operation::Plain, quoted } => variables.plain(name, *quoted),
         Part::Parameter { operation: Operation::Length, .. } => Value::One(Start::Text("0".to_owned())),
         // The result may be negative.
-        Part::Number => Value::One(Start::Anything),
+        Part::Arithmetic { .. } => Value::One(Start::Anything),
         Part::Parameter { quoted, .. } | Part::Command { quoted, .. } if !quoted => Value::Many(Start::Anything),
-        Part::Parameter { name, .. } if name == "@" || name == "*" => Value::Many(Start::Anything),
+        Part::Parameter { name, .. } if all_fields(name) => Value::Many(Start::Anything),
         Part::Command { body, .. } => {
             literal_output(body).map_or(Value::One(Start::Anything), |text| Value::Known(text.to_owned()))
         }

@@ -3,11 +3,8 @@
 //! A line continuation is understood between words and between plain characters of a double-quoted text only; everywhere
 //! else bash removes it before it looks for operators, which is how `$\⏎(…)` becomes a substitution.
 
-use super::parse::{Parsed, Parser, fail, is_delimiter, parse_nested};
-use super::{Compound, Kind, Node, Operation, Part, Word};
-
-/// Bytes that arithmetic may consist of without a variable in it.
-const ARITHMETIC: &[u8] = b"0123456789 \t+-*/%()<>=!&|^~?:,";
+use super::parse::{Parsed, Parser, fail, is_delimiter};
+use super::{Compound, Kind, Node, Part, Word};
 
 impl Parser<'_> {
     /// A word; an error when there is none.
@@ -37,7 +34,7 @@ impl Parser<'_> {
     }
 
     /// One piece of an unquoted word that starts with `c`.
-    fn piece(&mut self, c: u8, parts: &mut Vec<Part>) -> Parsed<()> {
+    pub(super) fn piece(&mut self, c: u8, parts: &mut Vec<Part>) -> Parsed<()> {
         match c {
             b'\'' => {
                 self.at += 1;
@@ -76,7 +73,7 @@ impl Parser<'_> {
     }
 
     /// Text up to a byte that `stop` names.
-    fn run(&mut self, stop: impl Fn(u8) -> bool) -> String {
+    pub(super) fn run(&mut self, stop: impl Fn(u8) -> bool) -> String {
         let start = self.at;
         while self.peek().is_some_and(|c| !stop(c)) {
             self.at += 1;
@@ -84,7 +81,7 @@ impl Parser<'_> {
         self.text[start..self.at].to_owned()
     }
 
-    fn newline_in_word(&self) -> Parsed<()> {
+    pub(super) fn newline_in_word(&self) -> Parsed<()> {
         if self.pending.is_none() && !self.outer_pending {
             return Ok(());
         }
@@ -224,187 +221,6 @@ impl Parser<'_> {
             }
             Ok(_) | Err(_) => fail("an escape is not known"),
         }
-    }
-
-    /// What `$` starts.
-    fn dollar(&mut self, quoted: bool, parts: &mut Vec<Part>) -> Parsed<()> {
-        self.at += 1;
-        let plain = |name: String| Part::Parameter { name, operation: Operation::Plain, quoted };
-        match self.peek() {
-            Some(b'(') if self.peek_at(1) == Some(b'(') => {
-                if self.arithmetic_text()? {
-                    return fail("arithmetic with variables can run commands");
-                }
-                parts.push(Part::Number);
-            }
-            Some(b'(') => {
-                self.at += 1;
-                parts.push(Part::Command { body: self.substitution()?, quoted });
-            }
-            Some(b'{') => {
-                self.at += 1;
-                let part = self.deeper(|parser| parser.braced_parameter(quoted))?;
-                parts.push(part);
-            }
-            Some(c) if c.is_ascii_alphabetic() || c == b'_' => {
-                let name = self.run(|c| !(c.is_ascii_alphanumeric() || c == b'_'));
-                parts.push(plain(name));
-            }
-            Some(c) if c.is_ascii_digit() || b"?#$!@*-".contains(&c) => {
-                self.at += 1;
-                parts.push(plain(char::from(c).to_string()));
-            }
-            Some(b'[') => return fail("the old form of arithmetic is not analysed"),
-            Some(b'\\') => return fail("a dollar sign stands before a backslash"),
-            _ => parts.push(Part::Text { text: "$".to_owned(), quoted: true }),
-        }
-        Ok(())
-    }
-
-    /// The inside of `${…}`, up to and with the closing brace.
-    fn braced_parameter(&mut self, quoted: bool) -> Parsed<Part> {
-        let length = self.peek() == Some(b'#') && self.peek_at(1) != Some(b'}');
-        if length {
-            self.at += 1;
-        }
-        let mut name = self.run(|c| !(c.is_ascii_alphanumeric() || c == b'_'));
-        if name.is_empty()
-            && let Some(c) = self.peek().filter(|c| b"?#$!@*-".contains(c))
-            && self.peek_at(1) == Some(b'}')
-        {
-            name.push(char::from(c));
-            self.at += 1;
-        }
-        let named = name.bytes().all(|c| c.is_ascii_digit()) || !name.as_bytes()[0].is_ascii_digit();
-        if name.is_empty() || !named {
-            return fail("an expansion is indirect or not known");
-        }
-        let operation = if length { Operation::Length } else { self.operation(quoted)? };
-        if self.peek() != Some(b'}') {
-            return fail("an expansion has a form that is not analysed");
-        }
-        self.at += 1;
-        Ok(Part::Parameter { name, operation, quoted })
-    }
-
-    fn operation(&mut self, quoted: bool) -> Parsed<Operation> {
-        let colon = self.peek() == Some(b':');
-        match if colon { self.peek_at(1) } else { self.peek() } {
-            Some(b'}') if !colon => Ok(Operation::Plain),
-            Some(c) if b"-+=?".contains(&c) => {
-                self.at += 1 + usize::from(colon);
-                let inner = self.operand(quoted)?;
-                Ok(match c {
-                    b'=' => Operation::Assign(inner),
-                    b'?' => Operation::Fail(inner),
-                    _ => Operation::With(inner),
-                })
-            }
-            Some(c) if !colon && b"#%/^,".contains(&c) => {
-                self.at += 1;
-                Ok(Operation::With(self.operand(quoted)?))
-            }
-            // An offset is arithmetic; plain numbers are not a risk.
-            Some(_) if colon => {
-                self.at += 1;
-                let offset = self.run(|c| !(c.is_ascii_digit() || b" :-".contains(&c)));
-                Ok(Operation::With(vec![Part::Text { text: offset, quoted: true }]))
-            }
-            Some(_) | None => fail("an expansion has a form that is not analysed"),
-        }
-    }
-
-    /// The word inside `${name-…}`, up to the closing brace.
-    fn operand(&mut self, quoted: bool) -> Parsed<Vec<Part>> {
-        let mut parts = Vec::new();
-        loop {
-            match self.peek() {
-                None => return fail("an expansion does not end"),
-                Some(b'}') => return Ok(parts),
-                // bash undoes `$'…'` in here and then expands what came out.
-                Some(b'\'') if quoted => return fail("a single quote stands in a quoted expansion"),
-                Some(b'$') if quoted && self.peek_at(1) == Some(b'\'') => {
-                    return fail("a single quote stands in a quoted expansion");
-                }
-                Some(b'{' | b'<' | b'>' | b'\n') => return fail("an expansion has a form that is not analysed"),
-                Some(c) if b"'\"\\$`".contains(&c) => self.piece(c, &mut parts)?,
-                Some(_) => {
-                    let text = self.run(|c| b"'\"\\$`{}<>\n".contains(&c));
-                    parts.push(Part::Text { text, quoted });
-                }
-            }
-        }
-    }
-
-    fn backquotes(&mut self, quoted: bool, parts: &mut Vec<Part>) -> Parsed<()> {
-        self.at += 1;
-        let mut inner = String::new();
-        loop {
-            let plain = self.run(|c| c == b'`' || c == b'\\');
-            inner.push_str(&plain);
-            match self.peek() {
-                None => return fail("a backquote is not closed"),
-                Some(b'`') => break,
-                Some(_) => {
-                    let next = self.peek_at(1);
-                    if quoted && next == Some(b'"') {
-                        // Between double quotes the backslash goes, in a here-document it stays.
-                        return fail("an escaped quote stands between quoted backquotes");
-                    }
-                    if !next.is_some_and(|c| b"$`\\".contains(&c)) {
-                        inner.push('\\');
-                        self.at += 1;
-                        continue;
-                    }
-                    inner.push(char::from(self.bytes[self.at + 1]));
-                    self.at += 2;
-                }
-            }
-        }
-        if inner.contains('\n') {
-            self.newline_in_word()?;
-        }
-        self.at += 1;
-        let depth = self.depth + 1;
-        let body = self.deeper(|_| parse_nested(&inner, depth))?;
-        parts.push(Part::Command { body, quoted });
-        Ok(())
-    }
-
-    /// `(( … ))`, up to and with the end; true when it has names in it. Anything that quotes or substitutes is an error.
-    pub(super) fn arithmetic_text(&mut self) -> Parsed<bool> {
-        self.at += 2;
-        let mut open = 1;
-        let mut names = false;
-        while let Some(c) = self.peek() {
-            match c {
-                b'(' => open += 1,
-                b')' => open -= 1,
-                _ if ARITHMETIC.contains(&c) => {}
-                _ if c.is_ascii_alphanumeric() || b"_;$#".contains(&c) => names = true,
-                _ => return fail("arithmetic has a form that is not analysed"),
-            }
-            // As in bash: the parenthesis that closes the inner one decides whether this is arithmetic at all.
-            if open == 0 {
-                if self.peek_at(1) != Some(b')') {
-                    return fail("a double parenthesis may be two subshells");
-                }
-                self.at += 2;
-                return Ok(names);
-            }
-            self.at += 1;
-        }
-        fail("arithmetic does not end")
-    }
-
-    pub(super) fn arithmetic_command(&mut self) -> Parsed<Node> {
-        let names = self.arithmetic_text()?;
-        Ok(Node::Compound(Compound {
-            kind: Kind::Arithmetic { names },
-            words: Vec::new(),
-            bodies: Vec::new(),
-            redirects: Vec::new(),
-        }))
     }
 
     /// `[[ … ]]`: the operators become words.

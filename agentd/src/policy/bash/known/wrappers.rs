@@ -94,26 +94,29 @@ fn inner_only_reads(words: &[Value], around: &Surroundings<'_>) -> Proof {
 /// `xargs` appends words nobody has seen: the command must only read whatever they are.
 fn xargs(arguments: &[Value], around: &Surroundings<'_>) -> Proof {
     let mut rest = arguments;
-    loop {
-        match rest {
-            [Value::Known(flag), others @ ..] if matches!(flag.as_str(), "-0" | "-r" | "-t" | "-x" | "--null") => {
-                rest = others
+    let mut replaced = None;
+    while let [Value::Known(flag), others @ ..] = rest {
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+        rest = match (flag.as_str(), others) {
+            ("-0" | "-r" | "-t" | "-x" | "--null", _) => others,
+            ("-n" | "-L" | "-P" | "-s", [Value::Known(count), others @ ..]) if number(count) => others,
+            ("-d", [Value::Known(_), others @ ..]) => others,
+            ("-I", [Value::Known(mark), others @ ..]) if !mark.is_empty() => {
+                replaced = Some(mark.as_str());
+                others
             }
-            [Value::Known(flag), Value::Known(number), others @ ..]
-                if matches!(flag.as_str(), "-n" | "-L" | "-P" | "-s") && number.bytes().all(|c| c.is_ascii_digit()) =>
-            {
-                rest = others;
+            (flag, _) if flag.starts_with("-n") || flag.starts_with("-L") || flag.starts_with("-P") => {
+                if !number(&flag[2..]) {
+                    break;
+                }
+                others
             }
-            [Value::Known(flag), others @ ..]
-                if flag.len() > 2
-                    && flag.starts_with(['-'])
-                    && flag[1..].starts_with(['n', 'L', 'P'])
-                    && flag[2..].bytes().all(|c| c.is_ascii_digit()) =>
-            {
-                rest = others;
+            (flag, _) if flag.starts_with("-I") && flag.len() > 2 => {
+                replaced = Some(&flag[2..]);
+                others
             }
             _ => break,
-        }
+        };
     }
     let Some((Value::Known(name), words)) = rest.split_first() else {
         return if rest.is_empty() { Ok(()) } else { Err("the command of xargs is not known".to_owned()) };
@@ -121,7 +124,15 @@ fn xargs(arguments: &[Value], around: &Surroundings<'_>) -> Proof {
     if name.starts_with('-') {
         return Err(format!("xargs {name} is not understood"));
     }
-    let mut words = words.to_vec();
+    if replaced.is_some_and(|mark| name.contains(mark)) {
+        return Err("the command of xargs is not known".to_owned());
+    }
+    let unseen = |word: &Value| match (word, replaced) {
+        (Value::Known(text), Some(mark)) if text.contains(mark) => Value::One(Start::Anything),
+        _ => word.clone(),
+    };
+    let mut words: Vec<Value> = words.iter().map(unseen).collect();
+    // Appended even behind a mark: a later `-n` takes the mark's meaning away.
     words.push(Value::Many(Start::Anything));
     command_only_reads(name, &words, &Surroundings { external: true, depth: around.depth + 1, ..*around })
 }
