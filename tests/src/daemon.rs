@@ -158,8 +158,12 @@ impl Drop for Daemon {
             return;
         }
         // As a user would end it with everything it started; the daemon may close the connection before it answers.
-        // A test that used up all connections gives them back a moment before.
-        if let Some(mut client) = wait::within(STOP_PATIENCE, || Client::connect(&self.socket).ok()) {
+        // A test that used up all connections gives them back a moment before; one told to stop before just ends.
+        let client = wait::within(STOP_PATIENCE, || match self.child.try_wait() {
+            Ok(None) => Client::connect(&self.socket).ok().map(Some),
+            Ok(Some(_)) | Err(_) => Some(None),
+        });
+        if let Some(mut client) = client.flatten() {
             let _ = client.try_call(Request::Shutdown(Shutdown { stop_shells: true }));
         }
         if wait::within(STOP_PATIENCE, || self.child.try_wait().ok().flatten()).is_none() {
