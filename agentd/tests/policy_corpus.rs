@@ -53,7 +53,7 @@ enum Prior {
 }
 
 fn cases() -> Vec<Case> {
-    let text = include_str!("data/policy.jsonl");
+    let text = include_str!("../../tests/data/policy.jsonl");
     text.lines().map(|line| serde_json::from_str(line).expect("a case parses")).collect()
 }
 

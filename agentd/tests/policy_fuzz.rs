@@ -165,7 +165,7 @@ fn texts_of_64_kib_cost_less_than_the_bar() {
 
 #[test]
 fn everyday_commands_are_decided_within_the_bar() {
-    let text = include_str!("data/policy.jsonl");
+    let text = include_str!("../../tests/data/policy.jsonl");
     let cases = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a case parses"));
     let commands: Vec<String> =
         cases.filter_map(|case| case["command"].as_str().map(str::to_owned)).filter(|c| c.len() < 1024).collect();

@@ -327,7 +327,7 @@ fn soup(random: &mut Random, allowed: impl Fn(&str) -> bool) -> Option<String> {
 
 /// The safe commands of the corpus, as material to damage.
 fn corpus() -> Vec<String> {
-    let text = include_str!("data/policy.jsonl");
+    let text = include_str!("../../tests/data/policy.jsonl");
     let cases = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a case parses"));
     let safe =
         cases.filter(|case| case["expect"] == "allow" && case.get("rules").is_none() && case.get("prior").is_none());

@@ -208,7 +208,10 @@ impl Actor {
     }
 
     async fn carry_out(&mut self, now: Timestamp, step: Step) -> Result<(), StoreError> {
-        let (late, early): (Vec<Effect>, Vec<Effect>) = step.effects.into_iter().partition(Effect::waits_for_disk);
+        // A prompt that is not on disk was not accepted: nothing is asked of the model for it.
+        let begins = step.entries.iter().any(|entry| matches!(entry, Entry::PromptAccepted(_)));
+        let (late, early): (Vec<Effect>, Vec<Effect>) =
+            step.effects.into_iter().partition(|effect| begins || effect.waits_for_disk());
         if !step.entries.is_empty() {
             let mut seq = self.head;
             let rows: Vec<NewRow> = step

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use proto::approval::Subject;
@@ -24,6 +25,10 @@ use crate::store::entry::Expect;
 use crate::tools::call::{self, Ended, Parsed, Prospect, RunSpec};
 use crate::tools::{ToolResult, bash, output};
 
+/// How long a command may run when the model asked in the same reply to start the shell anew behind it: calls run in
+/// order, and a restart does not wait for a deadline.
+const RESTART_PATIENCE: Duration = Duration::from_secs(3);
+
 /// Bytes of a lost command's output that the model is shown: the end says how far it came.
 const CAPTURED_BYTES_MAX: u64 = 8 * 1024;
 
@@ -38,6 +43,8 @@ pub(super) struct CallJob {
     pub input: JsonText,
     /// What earlier commands may have done to the shell.
     pub facts: ShellFacts,
+    /// A restart of the shell stands behind it in the same reply.
+    pub restart_follows: bool,
     /// Run it; else only find out what it would do.
     pub run: Option<RunOrder>,
 }
@@ -134,12 +141,9 @@ async fn execute(
         Ok(parsed) => parsed,
         Err(result) => return ended(job.call, result, 0),
     };
-    let spec = RunSpec {
-        call: job.call,
-        expect: order.expect.clone(),
-        again: order.again,
-        deadline: context.config().shell.deadline.get(),
-    };
+    let deadline = context.config().shell.deadline.get();
+    let deadline = if job.restart_follows { deadline.min(RESTART_PATIENCE) } else { deadline };
+    let spec = RunSpec { call: job.call, expect: order.expect.clone(), again: order.again, deadline };
     match run_with_output(&spec, &parsed, shell, news).await {
         Ok(Ended { result, duration }) => {
             ended(job.call, result, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))

@@ -282,6 +282,7 @@ fn job_of(machine: &Machine, call: CallId) -> Option<CallJob> {
             tool: found.tool.clone(),
             input: input.clone(),
             facts: machine.facts().clone(),
+            restart_follows: machine.restart_follows(call),
             run: None,
         }),
         StoredInput::Broken(_) => None,

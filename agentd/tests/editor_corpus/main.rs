@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use harness::{Actor, Case, Verdict, run};
 
-const CORPUS: &str = include_str!("../data/editor.jsonl");
+const CORPUS: &str = include_str!("../../../tests/data/editor.jsonl");
 
 /// Cases whose expectation another decision of this product overrules, with the decision.
 const OVERRULED: [(&str, &str); 1] = [("edit-view-35", "images are shown as image blocks instead of being refused")];

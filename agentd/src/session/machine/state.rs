@@ -11,6 +11,8 @@ use uuid::Uuid;
 use crate::model::Message;
 use crate::policy::ShellFacts;
 use crate::store::entry::{CallResult, Expect, Prompt, StoredInput};
+use crate::tools;
+use crate::tools::call::Parsed;
 
 /// Limits of a session's turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,6 +234,19 @@ impl Machine {
             Phase::Calling(_, calling) => calling.calls.iter().find(|call| call.id == id),
             Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => None,
         }
+    }
+
+    /// Whether a later call of the same reply starts the shell anew: then the model does not want this one's whole time.
+    #[must_use]
+    pub fn restart_follows(&self, id: CallId) -> bool {
+        let Phase::Calling(_, calling) = &self.phase else { return false };
+        let later = calling.calls.iter().skip_while(|call| call.id != id).skip(1);
+        later
+            .filter_map(|call| match &call.input {
+                StoredInput::Valid(input) => tools::call::parse(&call.tool, input).ok(),
+                StoredInput::Broken(_) => None,
+            })
+            .any(|parsed| matches!(parsed, Parsed::Restart))
     }
 
     /// The running turn.
