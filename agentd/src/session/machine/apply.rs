@@ -11,6 +11,7 @@ use super::state::{Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, 
 use crate::content::Part;
 use crate::model::{Message, Role};
 use crate::store::entry::{CallResult, Entry, StoredKind, StoredReply};
+use crate::tools::hint;
 
 impl Machine {
     /// Takes one row into the state. Rows that do not fit the state change nothing: the log is written by this machine,
@@ -123,6 +124,7 @@ impl Machine {
     }
 
     fn finish_call(&mut self, result: &CallResult) {
+        self.hinted.extend(hint::given(&result.content).filter(|hint| !self.hinted.contains(hint)));
         self.set_call(result.call, CallState::Done(Arc::new(result.clone())));
         let Phase::Calling(turn, calling) = &self.phase else { return };
         let mut results = Vec::with_capacity(calling.calls.len());

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::model::Message;
 use crate::store::entry::{CallResult, Expect, Prompt, StoredInput};
+use crate::tools::hint::Hint;
 
 /// Limits of a session's turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct Machine {
     pub(super) grants: Vec<Grant>,
     pub(super) closed: VecDeque<Closed>,
     pub(super) shim: Option<Uuid>,
+    /// Hints that the model has had.
+    pub(super) hinted: Vec<Hint>,
     pub(super) phase: Phase,
 }
 
@@ -170,6 +173,7 @@ impl Machine {
             grants: Vec::new(),
             closed: VecDeque::new(),
             shim: None,
+            hinted: Vec::new(),
             phase: Phase::Idle,
         }
     }
