@@ -1,6 +1,8 @@
 //! The bytes of the client protocol. They may change only together with `handshake::PROTOCOL`: a new version gets a new
 //! folder, and the old one stays as a record. Regenerate with `UPDATE_EXPECT=1`.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use std::fmt::Debug;
 use std::fmt::Write as _;
 

@@ -5,7 +5,8 @@
 
 use proto::ids::CallId;
 use proto::shim::files::{
-    Apply, Basis, Create, Digest, Fault, FileError, FileOp, FileReply, Insert, LineRange, Mode, StrReplace, Undo, View,
+    Apply, Basis, Bounds, Create, Digest, Fault, FileError, FileMatches, FileOp, FileReply, Glob, Grep, GrepOutput,
+    Insert, LineRange, Looked, MatchLine, Matches, Mode, Paths, SearchLimit, StrReplace, Undo, View,
 };
 
 const CALL: &str = "019ad6a5-0000-7000-8000-000000000001";
@@ -74,4 +75,57 @@ fn fields_of_a_later_version_are_skipped_and_those_of_an_earlier_one_may_lack() 
     let earlier = r#"{"op":"str_replace","path":"a","old":"x","new":"y","mode":{"mode":"apply"}}"#;
     let read: FileOp = serde_json::from_str(earlier).expect("reads");
     assert_eq!(read, replace(Mode::Apply(Apply::default())));
+}
+
+#[test]
+fn searches_keep_their_form() {
+    let bounds = Bounds { results: 1, bytes: 2, line_bytes: 3, time_ms: 4 };
+    let grep = |output| Grep {
+        pattern: "x".into(),
+        path: Some("a".into()),
+        glob: None,
+        ignore_case: true,
+        multiline: false,
+        all: false,
+        output,
+        bounds,
+    };
+    check(
+        &FileOp::Grep(grep(GrepOutput::Lines { before: 1, after: 2 })),
+        r#"{"op":"grep","pattern":"x","path":"a","glob":null,"ignore_case":true,"multiline":false,"all":false,"output":{"output":"lines","before":1,"after":2},"bounds":{"results":1,"bytes":2,"line_bytes":3,"time_ms":4}}"#,
+    );
+    check(&GrepOutput::Files {}, r#"{"output":"files"}"#);
+    check(&GrepOutput::Counts {}, r#"{"output":"counts"}"#);
+    check(
+        &FileOp::Glob(Glob { pattern: "*.rs".into(), path: None, all: true, bounds }),
+        r#"{"op":"glob","pattern":"*.rs","path":null,"all":true,"bounds":{"results":1,"bytes":2,"line_bytes":3,"time_ms":4}}"#,
+    );
+    let earlier = r#"{"op":"grep","pattern":"x","output":{"output":"files"},"bounds":{"results":1,"bytes":2,"line_bytes":3,"time_ms":4}}"#;
+    let read: FileOp = serde_json::from_str(earlier).expect("reads");
+    assert_eq!(read, FileOp::Grep(Grep { path: None, ignore_case: false, ..grep(GrepOutput::Files {}) }));
+}
+
+#[test]
+fn what_a_search_found_keeps_its_form() {
+    let line = MatchLine { number: 7, text: "x".into(), is_match: true, cut_before: 0, cut_after: 5 };
+    let looked = Looked { files: 1, ignored: 2, hidden: 3, binary: 4, unreadable: 5, too_long: 6 };
+    check(
+        &FileReply::Matches(Matches {
+            path: ".".into(),
+            files: vec![FileMatches { path: "a".into(), count: 1, lines: vec![line] }],
+            files_total: 8,
+            lines_total: 9,
+            looked,
+            limits: vec![SearchLimit::Results { most: 1 }, SearchLimit::Time { most_ms: 2 }],
+        }),
+        r#"{"reply":"matches","path":".","files":[{"path":"a","count":1,"lines":[{"number":7,"text":"x","is_match":true,"cut_before":0,"cut_after":5}]}],"files_total":8,"lines_total":9,"looked":{"files":1,"ignored":2,"hidden":3,"binary":4,"unreadable":5,"too_long":6},"limits":[{"limit":"results","most":1},{"limit":"time","most_ms":2}]}"#,
+    );
+    check(
+        &FileReply::Paths(Paths { path: "d".into(), paths: vec!["d/a".into()], total: 1, looked, limits: vec![] }),
+        r#"{"reply":"paths","path":"d","paths":["d/a"],"total":1,"looked":{"files":1,"ignored":2,"hidden":3,"binary":4,"unreadable":5,"too_long":6},"limits":[]}"#,
+    );
+    assert_eq!(
+        serde_json::from_str::<SearchLimit>(r#"{"limit":"moonlight","colour":1}"#).expect("reads"),
+        SearchLimit::Other
+    );
 }

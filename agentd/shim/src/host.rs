@@ -21,6 +21,7 @@ use crate::journal::Journal;
 use crate::link::Link;
 use crate::pipe::Pipe;
 use crate::running::Running;
+use crate::searching::Searches;
 use crate::start::{Setup, StartError, shell_env};
 use crate::state::Saved;
 use crate::tree::Tree;
@@ -57,6 +58,7 @@ pub(crate) struct Host {
     pub(crate) running: Option<Running>,
     /// Opened at the first file operation.
     pub(crate) files: Option<Files>,
+    pub(crate) searches: Searches,
     pub(crate) restarting: Option<Restarting>,
     pub(crate) spare: Option<Pipe>,
     pub(crate) pipes_made: u64,
@@ -89,6 +91,7 @@ enum Source {
     Said,
     Output,
     Late(CallId),
+    Search,
 }
 
 impl Host {
@@ -122,6 +125,7 @@ impl Host {
             queue: VecDeque::new(),
             running: None,
             files: None,
+            searches: Searches::default(),
             restarting: None,
             spare: None,
             pipes_made: 0,
@@ -184,6 +188,7 @@ impl Host {
         for (call, pipe) in self.calls.with_late_output() {
             fds.push((Source::Late(call), PollFd::new(pipe.fd(), input)));
         }
+        fds.extend(self.searches.end().map(|fd| (Source::Search, PollFd::new(fd, input))));
         let timeout = match self.next_time() {
             None => PollTimeout::NONE,
             Some(at) => {
@@ -208,7 +213,8 @@ impl Host {
         let restarting = self.restarting.as_ref().map(Restarting::next_time);
         let state = if self.running.is_none() { self.state_due } else { None };
         let stranger = self.strangers.iter().map(|link| link.since + crate::serve::HELLO_WAIT).min();
-        [running, restarting, state, stranger, self.deaf_until].into_iter().flatten().min()
+        let search = self.searches.next_time();
+        [running, restarting, state, stranger, search, self.deaf_until].into_iter().flatten().min()
     }
 
     fn on_ready(&mut self, source: Source) {
@@ -221,6 +227,7 @@ impl Host {
             Source::Said => self.on_said(),
             Source::Output => self.on_output(),
             Source::Late(call) => self.on_late_output(call),
+            Source::Search => self.on_search_end(Instant::now()),
         }
     }
 
@@ -231,6 +238,7 @@ impl Host {
         self.tick_running(now);
         self.tick_restarting(now);
         self.tick_strangers(now);
+        self.tick_searches(now);
         if self.running.is_none() && self.state_due.is_some_and(|due| now >= due) {
             self.ask_state(now);
         }

@@ -5,7 +5,8 @@
 //! shell and learn of their end; [`state`] keeps what a new shell needs; [`tree`] with [`cgroup`] and [`marks`] knows
 //! which processes a command started; [`pipe`], [`spool`] and [`journal`] keep output and results.
 //!
-//! Invariant: one thread, no runtime. Nothing blocks but the one wait of the loop, and an idle shim does not wake up.
+//! Invariant: one thread owns everything, no runtime. Nothing blocks but the one wait of the loop, and an idle shim does
+//! not wake up. Only a search ([`searching`]) has threads of its own, which share nothing with the loop and end with it.
 //! Invariant: memory does not grow with what commands print.
 
 mod bash;
@@ -20,6 +21,7 @@ mod marks;
 mod pipe;
 mod running;
 mod script;
+mod searching;
 mod serve;
 mod spool;
 mod start;

@@ -21,6 +21,7 @@ use crate::files::Files;
 use crate::host::Host;
 use crate::link::Link;
 use crate::running::Closing;
+use crate::searching::file_reply;
 
 /// How long a connection may take to say hello.
 pub(crate) const HELLO_WAIT: Duration = Duration::from_secs(5);
@@ -68,6 +69,7 @@ impl Host {
             Ok(None) => self.strangers.push(link),
             Ok(Some(frame)) => {
                 if self.greet(&mut link, &frame) {
+                    self.searches.forget_askers();
                     self.link = Some(link);
                     self.serve_link();
                 }
@@ -166,7 +168,7 @@ impl Host {
             },
             Request::Read { call, offset, max } => Some(self.on_read(call, offset, max)),
             Request::State {} => plain(Reply::State { state: self.shell_state() }),
-            Request::File { .. } => Some(self.on_file(&body)),
+            Request::File { call } => self.on_file(id, call, &body, now),
             Request::Forget { call } => {
                 if self.calls.forget(call) {
                     self.journal.settle();
@@ -182,25 +184,24 @@ impl Host {
     }
 
     /// A file operation, by the shell's present directory.
-    fn on_file(&mut self, body: &[u8]) -> (Reply, Vec<u8>) {
+    fn on_file(&mut self, id: u64, call: CallId, body: &[u8], now: Instant) -> Option<(Reply, Vec<u8>)> {
+        let refused = |code, message: &str| Some((refuse(code, message), Vec::new()));
         let op: FileOp = match serde_json::from_slice(body) {
             Ok(op) => op,
-            Err(error) => {
-                return (refuse(Refusal::Invalid, &format!("the file operation does not read: {error}")), Vec::new());
-            }
+            Err(error) => return refused(Refusal::Invalid, &format!("the file operation does not read: {error}")),
         };
         let cwd = PathBuf::from(self.shell_state().cwd);
         let files = match &mut self.files {
             Some(files) => files,
             None => match Files::open(Path::new(&self.setup.start.cwd), &[], &self.setup.state_dir.join("files")) {
                 Ok(files) => self.files.insert(files),
-                Err(error) => return (refuse(Refusal::Failed, &error.to_string()), Vec::new()),
+                Err(error) => return refused(Refusal::Failed, &error.to_string()),
             },
         };
-        let answer = files.handle(&op, &cwd);
-        match serde_json::to_vec(&answer) {
-            Ok(bytes) => (Reply::File {}, bytes),
-            Err(error) => (refuse(Refusal::Failed, &error.to_string()), Vec::new()),
+        match files.search(&op, &cwd) {
+            None => Some(file_reply(&files.handle(&op, &cwd))),
+            Some(Err(reply)) => Some(file_reply(&reply)),
+            Some(Ok(search)) => self.on_search(id, call, search, now).map(|reply| (reply, Vec::new())),
         }
     }
 
@@ -245,6 +246,9 @@ impl Host {
     fn on_interrupt(&mut self, call: CallId, now: Instant) -> Reply {
         if self.running.as_ref().is_some_and(|running| running.call == call) {
             self.begin_ending(End::Interrupted {}, now);
+            return Reply::Done {};
+        }
+        if self.interrupt_search(call, now) {
             return Reply::Done {};
         }
         let Some(at) = self.queue.iter().position(|waiting| *waiting == call) else {

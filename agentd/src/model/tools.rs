@@ -1,4 +1,4 @@
-//! The definitions of the two tools that every session has, as the model is told of them. Pure; what they do is
+//! The definitions of the four tools that every session has, as the model is told of them. Pure; what they do is
 //! [`crate::tools`]' business.
 
 use proto::json::JsonText;
@@ -8,7 +8,7 @@ use super::wire::Profile;
 
 /// The tools' definitions, in the order in which they are sent. `max_characters` is the longest view of a file.
 ///
-/// Anthropic's models were trained on these two by type; other servers need schemas. The names are the same.
+/// Anthropic's models were trained on the first two by type; other servers need schemas. The names are the same.
 #[must_use]
 pub fn tool_definitions(profile: Profile, max_characters: u32) -> Vec<JsonText> {
     let tools = match profile {
@@ -17,8 +17,10 @@ pub fn tool_definitions(profile: Profile, max_characters: u32) -> Vec<JsonText> 
             json!({
                 "type": "text_editor_20250728", "name": "str_replace_based_edit_tool", "max_characters": max_characters,
             }),
+            grep(),
+            glob(),
         ],
-        Profile::Compat => [bash_with_schema(), editor_with_schema()],
+        Profile::Compat => [bash_with_schema(), editor_with_schema(), grep(), glob()],
     };
     tools.iter().map(JsonText::from_value).collect()
 }
@@ -63,6 +65,52 @@ fn editor_with_schema() -> serde_json::Value {
                 "insert_text": {"type": "string", "description": "insert: the text."},
             },
             "required": ["command", "path"],
+        },
+    })
+}
+
+fn grep() -> serde_json::Value {
+    json!({
+        "name": "grep",
+        "description": "Searches the contents of files. Hidden files and what .gitignore names are left out unless all is \
+            true.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "description": "A regular expression, in Rust's syntax."},
+                "path": {"type": "string", "description": "File or directory; if left out the current directory."},
+                "glob": {"type": "string", "description": "Only such files, for example *.rs or src/**/*.{ts,tsx}."},
+                "output_mode": {
+                    "type": "string", "enum": ["files_with_matches", "content", "count"],
+                    "description": "files_with_matches if left out; content shows the lines.",
+                },
+                "context": {"type": "integer", "description": "content: lines around each match."},
+                "ignore_case": {"type": "boolean"},
+                "multiline": {"type": "boolean", "description": "A match may span lines."},
+                "all": {"type": "boolean"},
+                "head_limit": {"type": "integer", "description": "At most so many files or lines."},
+            },
+            "required": ["pattern"],
+        },
+    })
+}
+
+fn glob() -> serde_json::Value {
+    json!({
+        "name": "glob",
+        "description": "Finds files by name, the last changed first. Hidden files and what .gitignore names are left out \
+            unless all is true.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "pattern": {
+                    "type": "string",
+                    "description": "For example *.rs, src/**/*.ts or {a,b}/*; without / it matches at any depth.",
+                },
+                "path": {"type": "string", "description": "The directory; if left out the current one."},
+                "all": {"type": "boolean"},
+            },
+            "required": ["pattern"],
         },
     })
 }

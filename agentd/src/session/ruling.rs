@@ -64,13 +64,18 @@ fn decide(parsed: &Parsed, basis: &Basis<'_>, book: &RuleBook) -> Decision {
                 Call::Edit { path: &path, create: matches!(input, EditorInput::Create { .. }) }
             }
         }
+        Parsed::Search(input) => Call::Other { tool: input.tool() },
     };
     policy::decide(&call, &context)
 }
 
 /// What the policy allows by itself is still the user's to decide where the settings or a broken rule file say so.
 fn allow(parsed: &Parsed, basis: &Basis<'_>, book: &RuleBook, reason: String, rule: Option<String>) -> Ruling {
-    let view = matches!(parsed, Parsed::Editor(input) if editor::is_view(input));
+    let view = match parsed {
+        Parsed::Editor(input) => editor::is_view(input),
+        Parsed::Search(_) => true,
+        Parsed::Command(_) | Parsed::Restart => false,
+    };
     if let Some(problem) = book.problems.first().filter(|_| !view) {
         return Ruling::Ask { reason: format!("nothing is allowed by itself while {problem}") };
     }
@@ -80,7 +85,7 @@ fn allow(parsed: &Parsed, basis: &Basis<'_>, book: &RuleBook, reason: String, ru
         (None, false, ReadOnly::Ask) => match parsed {
             Parsed::Command(_) => Ruling::Ask { reason: "it runs a command".into() },
             Parsed::Restart => Ruling::Ask { reason: "it ends everything the shell runs".into() },
-            Parsed::Editor(_) => Ruling::Ask { reason: "it changes a file".into() },
+            Parsed::Editor(_) | Parsed::Search(_) => Ruling::Ask { reason: "it changes a file".into() },
         },
     }
 }

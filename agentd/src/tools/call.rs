@@ -13,7 +13,7 @@ use proto::shim::files::{Apply, Basis, Digest as FileDigest, FileReply, Mode};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
-use super::{ToolResult, bash, diff, editor, failure};
+use super::{ToolResult, bash, diff, editor, failure, search};
 use crate::shell::{OutputChunk, Shell, ShellError};
 use crate::store::entry::Expect;
 
@@ -22,6 +22,12 @@ pub const BASH: &str = "bash";
 
 /// Name of the editor tool.
 pub const EDITOR: &str = "str_replace_based_edit_tool";
+
+/// Name of the tool that searches file contents.
+pub const GREP: &str = "grep";
+
+/// Name of the tool that finds files by name.
+pub const GLOB: &str = "glob";
 
 /// A call whose input is understood.
 #[derive(Clone, Debug)]
@@ -32,6 +38,8 @@ pub enum Parsed {
     Restart,
     /// A view or an edit.
     Editor(editor::EditorInput),
+    /// A search.
+    Search(search::SearchInput),
 }
 
 /// Understands a call.
@@ -47,7 +55,11 @@ pub fn parse(tool: &str, input: &JsonText) -> Result<Parsed, ToolResult> {
             })
             .map_err(|text| failure(&text)),
         EDITOR => editor::parse(input).map(Parsed::Editor).map_err(|text| failure(&text)),
-        other => Err(failure(&format!("There is no tool named `{other}`. The tools are `{BASH}` and `{EDITOR}`."))),
+        GREP => search::parse_grep(input).map(Parsed::Search).map_err(|text| failure(&text)),
+        GLOB => search::parse_glob(input).map(Parsed::Search).map_err(|text| failure(&text)),
+        other => Err(failure(&format!(
+            "There is no tool named `{other}`. The tools are `{BASH}`, `{EDITOR}`, `{GREP}` and `{GLOB}`."
+        ))),
     }
 }
 
@@ -58,6 +70,7 @@ pub fn title(tool: &str, input: &JsonText) -> String {
         Ok(Parsed::Command(command)) => format!("$ {}", command.trim()),
         Ok(Parsed::Restart) => "restart the shell".to_owned(),
         Ok(Parsed::Editor(input)) => editor::title(&input),
+        Ok(Parsed::Search(input)) => search::title(&input),
         Err(_) => tool.to_owned(),
     }
 }
@@ -95,14 +108,8 @@ pub async fn prospect(call: CallId, parsed: &Parsed, shell: &Shell) -> Result<Pr
             });
             Ok(Prospect { subject, digest: hex_digest(&["restart"]), expect: Expect::Nothing, repeatable: true })
         }
-        Parsed::Editor(input) if editor::is_view(input) => {
-            let subject = Subject::Other(OtherSubject {
-                title: editor::title(input),
-                input: JsonText::from_value(&serde_json::Value::Null),
-            });
-            let digest = hex_digest(&["view", &editor::title(input)]);
-            Ok(Prospect { subject, digest, expect: Expect::Nothing, repeatable: true })
-        }
+        Parsed::Editor(input) if editor::is_view(input) => Ok(look(editor::title(input), &format!("{input:?}"))),
+        Parsed::Search(input) => Ok(look(search::title(input), &format!("{input:?}"))),
         Parsed::Editor(input) => {
             let preview = editor::op(input, Mode::Preview {});
             let reply = shell.file(call, &preview).await.map_err(|error| shell_failure(&error))?;
@@ -117,6 +124,12 @@ pub async fn prospect(call: CallId, parsed: &Parsed, shell: &Shell) -> Result<Pr
             Ok(Prospect { subject, digest, expect, repeatable: false })
         }
     }
+}
+
+/// The prospect of a call that only looks.
+fn look(title: String, whole: &str) -> Prospect {
+    let subject = Subject::Other(OtherSubject { title, input: JsonText::from_value(&serde_json::Value::Null) });
+    Prospect { subject, digest: hex_digest(&["look", whole]), expect: Expect::Nothing, repeatable: true }
 }
 
 /// How a run ended, and how long it took.
@@ -174,6 +187,7 @@ pub async fn run(
             let reply = shell.file(spec.call, &editor::op(input, apply)).await?;
             editor::render(input, &reply)
         }
+        Parsed::Search(input) => search::render(&shell.file(spec.call, &search::op(input)).await?),
     };
     Ok(Ended { result, duration: started.elapsed() })
 }

@@ -4,7 +4,10 @@ pub mod bash;
 pub mod call;
 pub mod diff;
 pub mod editor;
+pub mod hint;
 pub mod output;
+mod params;
+pub mod search;
 
 use proto::diff::FileDiff;
 use proto::event::Outcome;

@@ -8,6 +8,7 @@
 
 mod fault;
 mod reply;
+mod search;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,7 @@ pub use self::fault::{Action, Difference, Fault, FileError, NearMiss};
 pub use self::reply::{
     Change, Changes, Edited, Entry, FileKind, FileReply, ImageView, Listing, Note, TextTraits, TextView, Undone,
 };
+pub use self::search::{Bounds, FileMatches, Glob, Grep, GrepOutput, Looked, MatchLine, Matches, Paths, SearchLimit};
 use crate::ids::CallId;
 
 /// A SHA-256 as 64 lower-case hex digits.
@@ -38,6 +40,10 @@ pub enum FileOp {
     Undo(Undo),
     /// All changes of the session that stand, file by file.
     Changes {},
+    /// Find lines in files.
+    Grep(Grep),
+    /// Find files by name.
+    Glob(Glob),
 }
 
 /// Show a file or a directory.

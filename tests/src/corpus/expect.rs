@@ -98,6 +98,7 @@ static NOTE: LazyLock<Regex> = LazyLock::new(|| {
         "forks were refused: .*",
         "the shell function .* was removed.*",
         ".*a new shell was started in .*",
+        "hint: .*",
     ];
     pattern(&format!(r"^\[({})\]$", kinds.join("|")))
 });
@@ -270,6 +271,7 @@ mod tests {
         assert_eq!(shown("[a]\n[b]\n"), ("[a]\n[b]\n".to_owned(), 0));
         assert_eq!(shown("[exit status 1]"), (String::new(), 1));
         assert_eq!(shown("x"), ("x".to_owned(), 0));
+        assert_eq!(shown("x\n\n[hint: the glob tool does this]"), ("x\n".to_owned(), 0));
         assert_eq!(shown("[1]+  Done  sleep 1\n\n[exit status 0]"), ("[1]+  Done  sleep 1\n".to_owned(), 0));
         let ended =
             Shown::read("x\n\n[exit status 4]\n[the shell exited with status 4; a new shell was started in /w; x]");

@@ -4,7 +4,8 @@
 //! [`view`] and [`list`] show; [`edit`] computes new bytes, [`near`] what may have been meant when a text is not there,
 //! [`change`] what differs; [`editing`] is the order of an edit, [`write`] the atomic deed, [`attributes`] what a file
 //! keeps; [`history`] holds what was replaced, [`undo`] brings it back; [`seen`] knows what the model has seen;
-//! [`text`] knows bytes, lines and encodings.
+//! [`text`] knows bytes, lines and encodings. [`search`] finds: by content ([`grep`]) or name ([`glob`]), through [`walk`]
+//! and the rules of [`ignores`].
 //!
 //! Invariant: bytes outside an edit never change, and a file is never left half written.
 //! Invariant: nothing outside the roots is read or written, and only regular files are.
@@ -14,16 +15,21 @@ mod attributes;
 mod change;
 mod edit;
 mod editing;
+mod glob;
+mod grep;
 mod history;
+mod ignores;
 mod list;
 mod near;
 mod path;
+mod search;
 mod seen;
 #[cfg(test)]
 mod tests;
 mod text;
 mod undo;
 mod view;
+mod walk;
 mod write;
 
 use std::ffi::OsStr;
@@ -35,6 +41,8 @@ use proto::shim::files::{Action, Fault, FileError, FileOp, FileReply, View};
 
 use history::{History, Record};
 use path::{Found, Place, Roots};
+use search::Wish;
+pub use search::{Search, Stop};
 use seen::Seen;
 
 /// The largest file that is edited: it is held in memory, and every prior version is kept.
@@ -90,7 +98,8 @@ impl Files {
         Ok(files)
     }
 
-    /// Does one operation. A relative path starts at `cwd` where that lies inside, else at the workspace.
+    /// Does one operation, whatever time it takes; for a search see [`Files::search`]. A relative path starts at `cwd`
+    /// where that lies inside, else at the workspace.
     pub fn handle(&mut self, op: &FileOp, cwd: &Path) -> FileReply {
         let at = |path: &str| {
             let path = path.to_owned();
@@ -103,6 +112,8 @@ impl Files {
             FileOp::Insert(insert) => self.insert(insert, cwd).map_err(at(&insert.path)),
             FileOp::Undo(undo) => self.undo(undo),
             FileOp::Changes {} => self.changes(),
+            FileOp::Grep(grep) => return run(self.prepare(Wish::Grep(grep.clone()), cwd)),
+            FileOp::Glob(glob) => return run(self.prepare(Wish::Glob(glob.clone()), cwd)),
         };
         done.unwrap_or_else(FileReply::Error)
     }
@@ -191,6 +202,10 @@ impl Files {
         }
         self.remove_directories(&record.directories);
     }
+}
+
+fn run(search: Result<Search, Box<FileReply>>) -> FileReply {
+    search.map_or_else(|refusal| *refusal, Search::run)
 }
 
 /// What keeping the prior version ran into.

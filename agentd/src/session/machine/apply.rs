@@ -12,8 +12,8 @@ use crate::content::Part;
 use crate::model::{Message, Role};
 use crate::policy::ShellFacts;
 use crate::store::entry::{CallResult, Entry, StoredInput, StoredKind, StoredReply};
-use crate::tools;
 use crate::tools::call::Parsed;
+use crate::tools::{self, hint};
 
 impl Machine {
     /// Takes one row into the state. Rows that do not fit the state change nothing: the log is written by this machine,
@@ -87,7 +87,7 @@ impl Machine {
             // The directory is asked of the shell itself before each call.
             Ok(Parsed::Command(command)) => self.facts = self.facts.after(&command).with_known_directory(),
             Ok(Parsed::Restart) => self.facts = ShellFacts::restarted(),
-            Ok(Parsed::Editor(_)) | Err(_) => {}
+            Ok(Parsed::Editor(_) | Parsed::Search(_)) | Err(_) => {}
         }
     }
 
@@ -142,6 +142,7 @@ impl Machine {
     }
 
     fn finish_call(&mut self, result: &CallResult) {
+        self.hinted.extend(hint::given(&result.content).filter(|hint| !self.hinted.contains(hint)));
         self.set_call(result.call, CallState::Done(Arc::new(result.clone())));
         let Phase::Calling(turn, calling) = &self.phase else { return };
         let mut results = Vec::with_capacity(calling.calls.len());

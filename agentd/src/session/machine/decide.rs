@@ -13,7 +13,7 @@ use super::state::{CallState, Machine, Phase, Try, Turn};
 use crate::content::Part;
 use crate::model::Reply;
 use crate::store::entry::{CallResult, Entry, Expect, Prompt, StoredInput};
-use crate::tools::ToolResult;
+use crate::tools::{ToolResult, hint};
 
 impl Machine {
     /// Takes one input. The entries of the result are already part of the state; they must be stored in order, and the
@@ -299,6 +299,10 @@ impl Run<'_> {
         if !matches!(call.state, CallState::Running { .. }) {
             return;
         }
+        let result = match &call.input {
+            StoredInput::Valid(input) => hint::with_hint(result, &call.tool, input, &self.machine.hinted),
+            StoredInput::Broken(_) => result,
+        };
         self.finish(id, result, duration_ms);
         self.effect(Effect::ForgetCall { call: id });
         self.advance();

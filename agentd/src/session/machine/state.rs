@@ -13,6 +13,7 @@ use crate::policy::ShellFacts;
 use crate::store::entry::{CallResult, Expect, Prompt, StoredInput};
 use crate::tools;
 use crate::tools::call::Parsed;
+use crate::tools::hint::Hint;
 
 /// Limits of a session's turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Machine {
     pub(super) facts: ShellFacts,
     /// The shim that `facts` are about.
     pub(super) facts_of: Option<Uuid>,
+    /// Hints that the model has had.
+    pub(super) hinted: Vec<Hint>,
     pub(super) phase: Phase,
 }
 
@@ -178,6 +181,7 @@ impl Machine {
             shim: None,
             facts: ShellFacts::restarted(),
             facts_of: None,
+            hinted: Vec::new(),
             phase: Phase::Idle,
         }
     }

@@ -57,6 +57,18 @@ pub(super) fn text(error: &FileError) -> String {
         }
         Fault::NoMatch { near, change } => no_match(path, near.as_deref(), change.as_deref()),
         Fault::ManyMatches { count, lines } => many_matches(path, *count, lines),
+        Fault::BadPattern { message } => format!(
+            "The parameter `pattern` is not a regular expression that can be used. To find signs such as ( [ {{ . * ? \\ \
+             themselves, put a \\ before each; look-around and back-references do not exist. {message}"
+        ),
+        Fault::BadGlob { glob, message } => format!(
+            "The glob `{glob}` cannot be used: {message}. Valid are * ? [a-z] {{a,b}} and ** for any directories."
+        ),
+        Fault::SearchLost {} => {
+            "The search did not come to an end: a file system may not answer. Give a narrower `path`, \
+            or use the bash tool."
+                .to_owned()
+        }
         Fault::NoChange { line_ends_only: false } => {
             format!("Nothing was changed in {path}: the new text is the same as the old.")
         }

@@ -6,16 +6,12 @@ use proto::shim::files::LineRange;
 use serde_json::{Map, Value};
 
 use super::EditorInput;
+use crate::tools::params::{integer, object, optional, present, required, text_of};
 
 const COMMANDS: &str = "`view`, `create`, `str_replace` and `insert`";
 
 pub(super) fn parse(text: &str) -> Result<EditorInput, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        format!("The input is not valid JSON text ({error}). Nothing was done. Every string must be valid Unicode.")
-    })?;
-    let Value::Object(input) = value else {
-        return Err(format!("The input must be a JSON object with `command` and `path`; the commands are {COMMANDS}."));
-    };
+    let input = object(text, || format!("`command` and `path`; the commands are {COMMANDS}"))?;
     let command = text_of(&input, "command")
         .ok_or_else(|| format!("The parameter `command` is missing or not a string; the commands are {COMMANDS}."))?;
     match command {
@@ -35,27 +31,6 @@ pub(super) fn parse(text: &str) -> Result<EditorInput, String> {
         )),
         other => Err(format!("There is no command `{other}`; the commands are {COMMANDS}.")),
     }
-}
-
-/// A parameter that is there; `null` means absent.
-fn present<'a>(input: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    input.get(name).filter(|value| !value.is_null())
-}
-
-fn text_of<'a>(input: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    present(input, name).and_then(Value::as_str)
-}
-
-fn optional(input: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
-    match present(input, name) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(other) => Err(format!("The parameter `{name}` must be a string, not {}.", kind(other))),
-    }
-}
-
-fn required(input: &Map<String, Value>, name: &str, meaning: &str) -> Result<String, String> {
-    optional(input, name)?.ok_or_else(|| format!("The parameter `{name}` is missing: {meaning}, as a string."))
 }
 
 fn path(input: &Map<String, Value>) -> Result<String, String> {
@@ -88,21 +63,5 @@ fn range(input: &Map<String, Value>) -> Result<Option<LineRange>, String> {
                   last = -1 for the end of the file."
                 .to_owned())
         }
-    }
-}
-
-/// An integer; one beyond 64 bits is as good as the largest.
-fn integer(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_u64().map(|_| i64::MAX))
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }

@@ -9,7 +9,7 @@ mod render;
 mod tests;
 
 use proto::json::JsonText;
-use proto::shim::files::{Create, FileOp, FileReply, Insert, LineRange, Mode, StrReplace, View};
+use proto::shim::files::{Create, FileError, FileOp, FileReply, Insert, LineRange, Mode, StrReplace, View};
 
 use super::ToolResult;
 
@@ -112,4 +112,9 @@ pub fn op(input: &EditorInput, mode: Mode) -> FileOp {
 #[must_use]
 pub fn render(input: &EditorInput, reply: &FileReply) -> ToolResult {
     render::render(input, reply)
+}
+
+/// Why a file operation was refused, for the model.
+pub(super) fn fault_text(error: &FileError) -> String {
+    fault::text(error)
 }

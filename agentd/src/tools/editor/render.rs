@@ -32,6 +32,7 @@ pub(super) fn render(input: &EditorInput, reply: &FileReply) -> ToolResult {
         }
         FileReply::Undone(undone) => done(undone_text(undone)),
         FileReply::Changes(changes) => done(changes_text(changes)),
+        FileReply::Matches(_) | FileReply::Paths(_) => crate::tools::search::render(reply),
         FileReply::Error(error) => ToolResult {
             content: vec![Part::Text(fault::text(error))],
             is_error: true,

@@ -104,6 +104,20 @@ pub enum Fault {
         /// The first lines of the first places.
         lines: Vec<u64>,
     },
+    /// The regular expression cannot be used.
+    BadPattern {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The glob cannot be used.
+    BadGlob {
+        /// The glob.
+        glob: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The search ended without an answer: a fault of the shim's, or a file system that does not answer.
+    SearchLost {},
     /// The edit would change nothing.
     NoChange {
         /// The two texts differ in their line ends alone.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Basis, FileError};
+use super::{Basis, FileError, Matches, Paths};
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,10 @@ pub enum FileReply {
     Undone(Undone),
     /// The session's changes.
     Changes(Changes),
+    /// Lines that match.
+    Matches(Matches),
+    /// Files whose names match.
+    Paths(Paths),
     /// It could not be done; nothing was changed.
     Error(FileError),
 }
