@@ -93,6 +93,7 @@ pub(crate) mod tests {
         FileDiff {
             path: "src/lib.rs".into(),
             created: false,
+            deleted: false,
             added: 2,
             removed: 1,
             hunks: vec![Hunk {

@@ -27,6 +27,7 @@ pub fn file_diff(change: &Change) -> FileDiff {
     let mut result = FileDiff {
         path: change.path.clone(),
         created: change.created,
+        deleted: change.deleted,
         added: u32::try_from(change.after_left_out).unwrap_or(u32::MAX),
         removed: u32::try_from(change.before_left_out).unwrap_or(u32::MAX),
         hunks: Vec::new(),

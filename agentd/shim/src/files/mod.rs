@@ -102,7 +102,7 @@ impl Files {
             FileOp::StrReplace(replace) => self.str_replace(replace, cwd).map_err(at(&replace.path)),
             FileOp::Insert(insert) => self.insert(insert, cwd).map_err(at(&insert.path)),
             FileOp::Undo(undo) => self.undo(undo),
-            FileOp::Changes {} => self.changes(),
+            FileOp::Changes {} => Ok(self.changes()),
         };
         done.unwrap_or_else(FileReply::Error)
     }
