@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use proto::approval::Decider;
 use proto::handshake::Role;
 use proto::ids::Seq;
-use proto::request::{PROMPT_BYTES_MAX, Request, SessionChange};
+use proto::request::{PROMPT_BYTES_MAX, Request, SessionChange, UNDO_STEPS_MAX, Undo};
 use proto::response::{
     Approvals, Attached, DaemonStatus, Done, ErrorCode, LogPage, Response, SessionState, Sessions, WireError,
 };
@@ -15,7 +15,7 @@ use super::{convert, subscription};
 use crate::session::select::check_name;
 use crate::session::{SessionHandle, Subscription, storage_error};
 use crate::shell::Accounting;
-use crate::store::entry::Prompt;
+use crate::store::entry::{Prompt, UndoOrder};
 
 /// Most rows in one page of a log.
 const LOG_PAGE_MAX: u32 = 1_000;
@@ -50,13 +50,15 @@ fn power(request: &Request) -> Power {
         | Request::ReadLog(_)
         | Request::Attach(_)
         | Request::Detach(_)
-        | Request::ListApprovals(_) => Power::Watch,
+        | Request::ListApprovals(_)
+        | Request::SessionDiff(_) => Power::Watch,
         Request::AnswerApproval(_) => Power::Approve,
         Request::CreateSession(_)
         | Request::SendPrompt(_)
         | Request::WithdrawPrompt(_)
         | Request::Interrupt(_)
         | Request::ChangeSession(_)
+        | Request::Undo(_)
         | Request::Shutdown(_) => Power::Drive,
     }
 }
@@ -175,6 +177,11 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
                 SessionChange::Remove {} => registry.remove(&session).await.map(|()| done()),
             }
         }
+        Request::Undo(undo) => take_back(connection, undo).await,
+        Request::SessionDiff(diff) => {
+            let session = registry.find(&diff.session).await?;
+            session.changes().await.map(Response::Changes)
+        }
         Request::Shutdown(shutdown) => {
             server.stop_shells.store(shutdown.stop_shells, Ordering::Relaxed);
             tracing::info!(by = %connection.name(), stop_shells = shutdown.stop_shells, "asked to stop");
@@ -182,6 +189,19 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             Ok(done())
         }
     }
+}
+
+async fn take_back(connection: &Connection, undo: Undo) -> Result<Response, WireError> {
+    if undo.steps == 0 || undo.steps > UNDO_STEPS_MAX {
+        let message = format!("{} edits cannot be taken back at once", undo.steps);
+        return Err(error(ErrorCode::BadRequest, &message, &format!("give a number from 1 to {UNDO_STEPS_MAX}")));
+    }
+    let session = connection.server.registry.find(&undo.session).await?;
+    if undo.preview {
+        return session.preview_undo(undo.undo, undo.steps).await.map(Response::Undone);
+    }
+    let order = UndoOrder { undo: undo.undo, steps: undo.steps, newest: undo.newest, by: connection.name() };
+    session.undo(order).await.map(Response::Undone)
 }
 
 async fn attach_to(connection: &mut Connection, session: SessionHandle, since: Seq) -> Result<Response, WireError> {

@@ -7,18 +7,19 @@
 //! Invariant: rows are published only after they are on disk, in order, without gaps. When the disk fails the state in
 //! memory is dropped and read again from the log: the log is the truth.
 
+mod wishes;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use proto::approval::{Decider, Verdict};
-use proto::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp};
-use proto::response::{Accepted, Answered, ErrorCode, SessionInfo, WireError};
+use proto::ids::{PromptId, Seq, SessionId, Timestamp, UndoId};
+use proto::response::{SessionInfo, Undone};
 use proto::secret::EnvVars;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::command::{Command, Subscription, state_of};
+use super::command::{Command, Reply, Subscription, state_of};
 use super::deeds::Deeds;
 use super::fanout::Fanout;
 use super::machine::{Effect, Input, Machine, Step};
@@ -26,8 +27,9 @@ use super::news::News;
 use super::open::OpenPieces;
 use super::spec::Spec;
 use super::{Context, storage_error};
-use crate::store::entry::{Entry, Prompt};
+use crate::store::entry::Entry;
 use crate::store::{LogRow, NewRow, SessionRow, StoreError};
+use wishes::conflict;
 
 /// News that may wait: progress is coalesced by its senders when this fills.
 const NEWS_MAX: usize = 256;
@@ -45,6 +47,10 @@ pub(super) struct Actor {
     head: Seq,
     active_at: Timestamp,
     prompts: HashMap<PromptId, Seq>,
+    /// The rows of undos that are over.
+    undos: HashMap<UndoId, Seq>,
+    /// Clients that wait for the row of an undo.
+    undo_waiters: Vec<(UndoId, Reply<Undone>)>,
     fanout: Fanout,
     open: OpenPieces,
     deeds: Deeds,
@@ -69,6 +75,8 @@ impl Actor {
             head: Seq(0),
             active_at: row.active_at,
             prompts: HashMap::new(),
+            undos: HashMap::new(),
+            undo_waiters: Vec::new(),
             fanout: Fanout::default(),
             open: OpenPieces::default(),
             deeds,
@@ -86,6 +94,7 @@ impl Actor {
         self.machine = Machine::new(self.id, self.context.limits(&self.spec));
         self.head = Seq(0);
         self.prompts.clear();
+        self.undos.clear();
         loop {
             let rows = self.context.store.rows(self.id, self.head, REPLAY_PAGE).await?;
             let whole = rows.len() == REPLAY_PAGE as usize;
@@ -120,6 +129,7 @@ impl Actor {
                 self.open.end_output();
             }
             Entry::CallFinished(_) => self.open.end_output(),
+            Entry::UndoEnded(result) => self.undo_over(seq, result),
             Entry::Created(_)
             | Entry::PromptWithdrawn { .. }
             | Entry::TurnStarted { .. }
@@ -128,6 +138,7 @@ impl Actor {
             | Entry::ApprovalClosed { .. }
             | Entry::CallStarted { .. }
             | Entry::InterruptRequested { .. }
+            | Entry::UndoStarted(_)
             | Entry::Notice { .. } => {}
         }
     }
@@ -183,6 +194,8 @@ impl Actor {
             Command::Answer { approval, digest, verdict, by, reply } => {
                 let _ = reply.send(self.answer(approval, digest.as_deref(), verdict, by).await);
             }
+            Command::Undo { order, reply } => self.undo(order, reply).await,
+            Command::Look { op, resting, reply } => self.look(op, resting, reply),
             Command::KnowsApproval { approval, reply } => {
                 let asking = self.machine.asking().is_some_and(|asked| asked.id == approval);
                 let _ = reply.send(Ok(asking || self.machine.answer_of(approval).is_some()));
@@ -221,55 +234,6 @@ impl Actor {
         }
     }
 
-    async fn prompt(&mut self, prompt: Prompt) -> Result<Accepted, WireError> {
-        let id = prompt.prompt;
-        if !self.prompts.contains_key(&id) {
-            if self.row.archived {
-                return Err(conflict("the session is archived", "start a new one with `agentctl ask --new`"));
-            }
-            self.take(Input::PromptSubmitted(prompt)).await;
-            self.stored(())?;
-        }
-        let seq = self.prompts.get(&id).copied().unwrap_or(self.head);
-        Ok(Accepted { session: self.id, prompt: id, seq })
-    }
-
-    async fn answer(
-        &mut self,
-        approval: ApprovalId,
-        digest: Option<&str>,
-        verdict: Verdict,
-        by: Decider,
-    ) -> Result<Answered, WireError> {
-        if let Some(closed) = self.machine.answer_of(approval) {
-            let (verdict, by) = (closed.verdict.clone(), closed.by.clone());
-            return Ok(Answered { approval, verdict, by, yours: false });
-        }
-        let Some(asked) = self.machine.asking().filter(|asked| asked.id == approval) else {
-            return Err(WireError {
-                code: ErrorCode::NotFound,
-                message: format!("no open approval {}", approval.short()),
-                hint: "`agentctl approvals` lists the open ones".into(),
-            });
-        };
-        if digest.is_some_and(|digest| digest != asked.digest) {
-            return Err(conflict("the answer is for something else than what is asked", "look at it again"));
-        }
-        if matches!(verdict, Verdict::Always {}) {
-            return Err(conflict(
-                "this call has no rule that could be written for it",
-                "answer once or for the session",
-            ));
-        }
-        self.take(Input::ApprovalAnswered { approval, verdict: verdict.clone(), by: by.clone() }).await;
-        self.stored(Answered { approval, verdict, by, yours: true })
-    }
-
-    /// The value, unless the disk failed meanwhile.
-    fn stored<T>(&self, value: T) -> Result<T, WireError> {
-        if self.stale { Err(storage_error(&StoreError::Full)) } else { Ok(value) }
-    }
-
     async fn hear(&mut self, news: News) {
         if self.stale {
             // Nothing can be recorded: results stay with the shim, replies are asked for again.
@@ -298,14 +262,20 @@ impl Actor {
             }
             News::ShellAbsent => self.deeds.shell_absent(),
             News::ShellFailed { error } => self.deeds.shell_failed(error),
-            News::ShellLost { instance } => {
-                if self.deeds.shell_lost(instance) {
-                    let text =
-                        "The session's shell process died; its commands were ended. The next call gets a new shell.";
-                    self.take(Input::Noticed { text: text.to_owned() }).await;
-                }
+            News::ShellLost { instance } => self.shell_lost(instance).await,
+            News::Unanswered { what, instance } => {
+                // Else the next try would go to the shell that is gone.
+                self.shell_lost(instance).await;
+                self.ask_again(what).await;
             }
             News::Happened(input) => self.take(*input).await,
+        }
+    }
+
+    async fn shell_lost(&mut self, instance: Uuid) {
+        if self.deeds.shell_lost(instance) {
+            let text = "The session's shell process died; its commands were ended. The next call gets a new shell.";
+            self.take(Input::Noticed { text: text.to_owned() }).await;
         }
     }
 
@@ -361,6 +331,9 @@ impl Actor {
         self.stale = true;
         self.deeds.drop_tasks();
         self.open = OpenPieces::default();
+        for (_, reply) in std::mem::take(&mut self.undo_waiters) {
+            let _ = reply.send(Err(storage_error(error)));
+        }
     }
 
     /// Reads the log again and goes on, if the disk lets us.
@@ -393,10 +366,6 @@ impl Actor {
             shim_pid: self.deeds.shim_pid(),
         }
     }
-}
-
-fn conflict(message: &str, hint: &str) -> WireError {
-    WireError { code: ErrorCode::Conflict, message: message.into(), hint: hint.into() }
 }
 
 async fn sleep_until(deadline: Option<Timestamp>) {

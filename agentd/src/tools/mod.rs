@@ -5,6 +5,7 @@ pub mod call;
 pub mod diff;
 pub mod editor;
 pub mod output;
+pub mod undo;
 
 use proto::diff::FileDiff;
 use proto::event::Outcome;

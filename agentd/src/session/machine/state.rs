@@ -9,7 +9,7 @@ use proto::request::ApproveMode;
 use uuid::Uuid;
 
 use crate::model::Message;
-use crate::store::entry::{CallResult, Expect, Prompt, StoredInput};
+use crate::store::entry::{CallResult, Expect, Prompt, StoredInput, UndoOrder};
 
 /// Limits of a session's turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub enum Phase {
     Backoff(Turn, Try, Timestamp),
     /// Tool calls are being worked off in order.
     Calling(Turn, Calling),
+    /// Edits are being taken back; no turn begins until that is over.
+    Undoing(UndoOrder),
 }
 
 /// A turn.
@@ -203,7 +205,7 @@ impl Machine {
                 CallState::Asking(asked) => Some(asked.as_ref()),
                 CallState::Waiting | CallState::Assessing | CallState::Running { .. } | CallState::Done(_) => None,
             }),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => None,
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => None,
         }
     }
 
@@ -218,7 +220,7 @@ impl Machine {
     pub fn call(&self, id: CallId) -> Option<&Call> {
         match &self.phase {
             Phase::Calling(_, calling) => calling.calls.iter().find(|call| call.id == id),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => None,
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => None,
         }
     }
 
@@ -226,7 +228,7 @@ impl Machine {
     #[must_use]
     pub fn turn(&self) -> Option<&Turn> {
         match &self.phase {
-            Phase::Idle => None,
+            Phase::Idle | Phase::Undoing(_) => None,
             Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _) => {
                 Some(turn)
             }
@@ -239,7 +241,7 @@ impl Machine {
         match &self.phase {
             Phase::Backoff(_, _, until) => Some(*until),
             Phase::Calling(..) => self.asking().map(|approval| approval.expires_at),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) => None,
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Undoing(_) => None,
         }
     }
 }

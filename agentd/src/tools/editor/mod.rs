@@ -9,7 +9,7 @@ mod render;
 mod tests;
 
 use proto::json::JsonText;
-use proto::shim::files::{Create, FileOp, FileReply, Insert, LineRange, Mode, StrReplace, View};
+use proto::shim::files::{Create, FileError, FileOp, FileReply, Insert, LineRange, Mode, StrReplace, View};
 
 use super::ToolResult;
 
@@ -106,6 +106,12 @@ pub fn op(input: &EditorInput, mode: Mode) -> FileOp {
         EditorInput::StrReplace { path, old, new } => FileOp::StrReplace(StrReplace { path, old, new, mode }),
         EditorInput::Insert { path, line, text } => FileOp::Insert(Insert { path, line, text, mode }),
     }
+}
+
+/// Why a file operation was refused.
+#[must_use]
+pub fn fault_text(error: &FileError) -> String {
+    fault::text(error)
 }
 
 /// What the model receives for the shim's answer.
