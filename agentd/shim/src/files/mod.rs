@@ -3,7 +3,7 @@
 //! In reading order: [`path`] turns a path into an open directory and a name, inside the roots whatever is swapped;
 //! [`view`] and [`list`] show; [`edit`] computes new bytes, [`near`] what may have been meant when a text is not there,
 //! [`change`] what differs; [`editing`] is the order of an edit, [`write`] the atomic deed, [`attributes`] what a file
-//! keeps; [`history`] holds what was replaced, [`undo`] brings it back; [`seen`] knows what the model has seen;
+//! keeps; [`history`] and [`blobs`] hold what was replaced, [`undo`] brings it back; [`seen`] knows what the model has seen;
 //! [`text`] knows bytes, lines and encodings.
 //!
 //! Invariant: bytes outside an edit never change, and a file is never left half written.
@@ -11,6 +11,7 @@
 //! Not here: wording for the model, approvals, who may call.
 
 mod attributes;
+mod blobs;
 mod change;
 mod edit;
 mod editing;
