@@ -204,11 +204,10 @@ impl Actor {
                 let result = self.stored(()).map(|()| {
                     let (id, queue) = self.fanout.add(client);
                     self.fanout.live_to(id, self.open.snapshot(self.id));
-                    Subscription { id, info: self.info(), head: self.head, queue }
+                    Subscription { info: self.info(), head: self.head, queue }
                 });
                 let _ = reply.send(result);
             }
-            Command::Detach { id } => self.fanout.remove(id),
             Command::Info { reply } => {
                 let _ = reply.send(Ok(self.info()));
             }

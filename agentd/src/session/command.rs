@@ -7,7 +7,7 @@ use proto::response::{Accepted, Answered, SessionInfo, SessionState, Undone, Wir
 use proto::shim::files::{FileOp, FileReply};
 use tokio::sync::{mpsc, oneshot};
 
-use super::fanout::{Outgoing, SubscriberId};
+use super::fanout::Outgoing;
 use super::machine::{Machine, Phase};
 use crate::store::entry::{Prompt, UndoOrder};
 
@@ -57,9 +57,6 @@ pub(super) enum Command {
         client: ClientInfo,
         reply: Reply<Subscription>,
     },
-    Detach {
-        id: SubscriberId,
-    },
     Info {
         reply: Reply<SessionInfo>,
     },
@@ -80,13 +77,11 @@ pub(super) enum Command {
 /// A client's place in a session's fan-out.
 #[derive(Debug)]
 pub struct Subscription {
-    /// Names it.
-    pub id: SubscriberId,
     /// The session as it is.
     pub info: SessionInfo,
     /// The last row that is not in the queue: those up to it are read from the store.
     pub head: Seq,
-    /// Rows and pieces from then on. Closes when the client is cut off.
+    /// Rows and pieces from then on. Closes when the client is cut off; who drops it is detached.
     pub queue: mpsc::Receiver<Outgoing>,
 }
 

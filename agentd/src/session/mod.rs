@@ -35,7 +35,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use command::Command;
 pub use command::Subscription;
-use fanout::SubscriberId;
 use spec::{Source, Spec};
 
 use crate::config::Config;
@@ -232,18 +231,12 @@ impl SessionHandle {
         self.ask(|reply| Command::KnowsApproval { approval, reply }).await.unwrap_or(false)
     }
 
-    /// Attaches a client.
+    /// Attaches a client, until it drops the subscription's queue.
     ///
     /// # Errors
     /// When the session's log cannot be read.
     pub async fn attach(&self, client: ClientInfo) -> Result<Subscription, WireError> {
         self.ask(|reply| Command::Attach { client, reply }).await
-    }
-
-    /// Detaches a client.
-    pub async fn detach(&self, id: SubscriberId) {
-        // A session that is gone has no subscribers.
-        let _ = self.inbox.send(Command::Detach { id }).await;
     }
 
     /// The session as it is.
