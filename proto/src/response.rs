@@ -144,7 +144,8 @@ pub struct DaemonStatus {
     pub model: String,
     /// The default endpoint.
     pub base_url: String,
-    /// Where a key would come from: `credentials directory`, `helper`, `file`, `environment`, `client` or `none`.
+    /// Where a key would come from: `credentials directory`, `helper`, `file`, `environment`, `client`,
+    /// `none`, or `not needed` by a compatible server.
     pub key_source: String,
     /// `cgroup` or `subreaper`: how a command's processes are accounted for.
     pub accounting: String,
