@@ -12,6 +12,7 @@ use proto::response::{
 
 use super::connection::Connection;
 use super::{convert, subscription};
+use crate::config::ProviderKind;
 use crate::session::select::check_name;
 use crate::session::{SessionHandle, Subscription, storage_error};
 use crate::shell::Accounting;
@@ -214,7 +215,6 @@ async fn attach_to(connection: &mut Connection, session: SessionHandle, since: S
     }
     let subscription = session.attach(connection.client.clone()).await?;
     if since > subscription.head {
-        session.detach(subscription.id).await;
         let message = format!("the session has {} events, not {since}", subscription.head);
         return Err(error(ErrorCode::BadRequest, &message, "attach from 0"));
     }
@@ -260,7 +260,11 @@ async fn status(connection: &Connection) -> Result<Response, WireError> {
         warnings: state.warnings,
         model: config.model.name.clone(),
         base_url: config.model.base_url.clone(),
-        key_source: context.keys.source(&config.model.base_url).to_owned(),
+        key_source: match (config.model.provider, context.keys.source(&config.model.base_url)) {
+            (ProviderKind::Compat, "none") => "not needed",
+            (ProviderKind::Compat | ProviderKind::Anthropic, source) => source,
+        }
+        .to_owned(),
         accounting: match crate::shell::accounting_available() {
             Accounting::Cgroup => "cgroup",
             Accounting::Marks => "subreaper",
