@@ -4,13 +4,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use harness::ctl::code;
-use harness::model_server::{Block, Reply};
+use harness::daemon::Daemon;
+use harness::machine::Machine;
+use harness::model_server::{Block, ModelServer, Reply};
 use harness::processes;
 use harness::scene::Scene;
 use harness::wait;
 use proto::diff::{DiffKind, FileDiff};
 use proto::event::EventBody;
-use proto::ids::UndoId;
+use proto::ids::{Seq, UndoId};
 use proto::request::{ApproveMode, Request, SessionDiff, Undo};
 use proto::response::{ErrorCode, Response, SessionChanges, Undone, WireError};
 use serde_json::{Value, json};
@@ -244,4 +246,27 @@ fn agentctl_shows_asks_and_takes_back() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "1\n");
     let none = scene.machine.ctl(&["undo", "--yes"]).run().expect(code::OTHER);
     assert!(none.stderr.contains("there is no edit in this session that can be taken back"), "{none:?}");
+}
+
+#[test]
+fn the_editor_goes_beside_the_workspace_only_where_the_user_says_so() {
+    let server = ModelServer::start();
+    let machine = Machine::with_model(&server.url());
+    let notes = machine.root().join("notes");
+    fs::create_dir(&notes).unwrap();
+    let listed = [notes.display().to_string(), machine.root().join("not-there").display().to_string()];
+    machine.write_config(&format!("[workspace]\nextra_roots = {listed:?}\n"));
+    let daemon = Daemon::start(&machine);
+    let mut client = daemon.client(&machine);
+    let session = client.create(&machine);
+    client.attach(&machine, session, Seq(0));
+    let outside = machine.root().join("home/x").display().to_string();
+    let inside = notes.join("x").display().to_string();
+    server.script(Reply::blocks(vec![Block::edit(&create(&inside, "x\n")), Block::edit(&create(&outside, "x\n"))]));
+    server.script(Reply::text("done"));
+    client.prompt(&machine, session, "note it", ApproveMode::All);
+    client.until_turn_ended();
+    assert_eq!(fs::read_to_string(notes.join("x")).unwrap(), "x\n");
+    assert!(!machine.root().join("home/x").exists());
+    assert!(server.wait_for(2).results()[1].text.contains("lies outside of the workspace"));
 }

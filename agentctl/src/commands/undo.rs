@@ -15,6 +15,7 @@ use crate::error::CtlError;
 use crate::exit::Exit;
 use crate::render::{Line, Style, changes, notes};
 use crate::screen::Screen;
+use crate::terminal::forget_typed;
 
 /// Digits from which a lone number is a session, not a number of edits: the fewest that select one by its id.
 const SELECTOR_DIGITS_MIN: usize = 4;
@@ -76,6 +77,8 @@ fn show(screen: &mut Screen, undone: &Undone) -> Result<(), CtlError> {
 
 fn agreed(screen: &mut Screen, preview: &Undone) -> Result<bool, CtlError> {
     screen.line(&Line::new().lit(Style::Bold, "? ").text(Style::Plain, &changes::question(preview)))?;
+    // What was typed before the question was there is no answer to it.
+    forget_typed();
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).map_err(CtlError::Stdin)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
