@@ -48,6 +48,13 @@ Examples:
   agentctl ask --approve all --quiet \"count the lines of src\" > answer.md
   agentctl ask --scenario demo \"show me\"";
 
+/// What `undo` is used for, under its help.
+const UNDO_EXAMPLES: &str = "\
+Examples:
+  agentctl undo                  the last edit of the newest session here
+  agentctl undo 3                its last three edits
+  agentctl undo build 2 --yes    the last two of another session, without a question";
+
 /// All commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -65,6 +72,11 @@ pub enum Command {
     Show(SessionJsonArgs),
     /// Show a session's log
     Log(LogArgs),
+    /// Take the agent's last edits back, after showing what that changes
+    #[command(after_help = UNDO_EXAMPLES)]
+    Undo(UndoArgs),
+    /// Show what the agent's edits changed in a session
+    Diff(DiffArgs),
     /// List what waits for your answer
     Approvals(ApprovalsArgs),
     /// Allow what an approval asks for
@@ -103,6 +115,8 @@ impl Command {
             Self::Ls(args) => args.json,
             Self::Show(args) | Self::Interrupt(args) => args.json,
             Self::Log(args) => args.json,
+            Self::Undo(args) => args.json,
+            Self::Diff(args) => args.json,
             Self::Approvals(args) => args.json,
             Self::Approve(args) => args.json,
             Self::Deny(args) => args.json,
@@ -220,6 +234,34 @@ pub struct LogArgs {
     #[arg(short, long)]
     pub follow: bool,
     /// One JSON object a line: {"event": {"session": …, "event": …}}
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `undo`.
+#[derive(Debug, Args)]
+pub struct UndoArgs {
+    /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    pub session: Option<String>,
+    /// How many edits, the last first [default: 1]
+    pub steps: Option<u32>,
+    /// Do not ask; needed without a terminal
+    #[arg(short, long)]
+    pub yes: bool,
+    /// One JSON object: what was taken back
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `diff`.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    pub session: Option<String>,
+    /// Only names and numbers of lines
+    #[arg(long)]
+    pub stat: bool,
+    /// One JSON object: all changes
     #[arg(long)]
     pub json: bool,
 }

@@ -137,6 +137,11 @@ pub enum CtlError {
     /// Prompt and piped input are too long together.
     #[error("the prompt is over the limit of {} KiB together with what was piped in; write the input to a file and name the file in the prompt", PROMPT_BYTES_MAX / 1024)]
     PromptTooLong,
+    /// A question without anybody to answer it.
+    #[error(
+        "nobody can be asked without a terminal; nothing was taken back: say --yes to take edits back without a question"
+    )]
+    NobodyToAsk,
     /// `man` of something that is no command.
     #[error("there is no command {0:?}; `agentctl help` lists them")]
     NoSuchCommand(String),
@@ -180,9 +185,12 @@ impl CtlError {
                 | ErrorCode::Internal => Exit::Failed,
             },
             Self::NoSessionHere { .. } => Exit::NotFound,
-            Self::EmptyPrompt | Self::PromptTooLong | Self::NoSuchCommand(_) | Self::NotUtf8(_) | Self::NoCwd(_) => {
-                Exit::Usage
-            }
+            Self::EmptyPrompt
+            | Self::PromptTooLong
+            | Self::NobodyToAsk
+            | Self::NoSuchCommand(_)
+            | Self::NotUtf8(_)
+            | Self::NoCwd(_) => Exit::Usage,
             Self::Unreachable { .. }
             | Self::Refused { .. }
             | Self::Version { .. }

@@ -92,8 +92,7 @@ impl Keyboard {
 
     /// Drops what was typed so far: it was typed for something else.
     pub fn forget(&self) {
-        // Where it fails there is no terminal any more, and nothing typed.
-        let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+        forget_typed();
     }
 }
 
@@ -104,6 +103,12 @@ impl Drop for Keyboard {
             let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.saved);
         }
     }
+}
+
+/// Drops what was typed at the terminal and not read yet.
+pub fn forget_typed() {
+    // Where it fails there is no terminal any more, and nothing typed.
+    let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
 }
 
 fn in_foreground() -> bool {

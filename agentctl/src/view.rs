@@ -13,7 +13,7 @@ use proto::event::{Block, Event, EventBody, ReplyReceived, RequestFailed};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId};
 use proto::live::{Live, LiveKind, LiveText};
 
-use crate::render::{Line, Style, call, notes, time};
+use crate::render::{Line, Style, call, changes, notes, time};
 use running::{Running, spinner};
 
 /// Something to show, in order.
@@ -172,6 +172,8 @@ impl View {
             EventBody::Notice(it) => vec![notes::notice(&it.text)],
             EventBody::SessionRenamed(it) => vec![notes::remark(&format!("renamed to {} by {}", it.name, it.by))],
             EventBody::SessionArchived(it) => vec![notes::remark(&format!("archived by {}", it.by))],
+            EventBody::UndoStarted(_) => Vec::new(),
+            EventBody::UndoEnded(it) => changes::undo_ended(it),
         };
         self.beside(lines)
     }

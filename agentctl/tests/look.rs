@@ -304,3 +304,61 @@ fn help_man_and_completions_name_every_command_and_the_exit_codes() {
         assert!(script.contains("interrupt") && script.contains("scenario"), "{shell}");
     }
 }
+
+#[test]
+fn diff_shows_what_stands_and_what_cannot_be_shown() {
+    let fake = Fake::start(|_, _| {});
+    with_session(&fake, |_| {});
+    check(
+        &fake.run(&["diff"]),
+        &expect![[r#"
+        src/a.rs  +1 −1
+          3   fn a() {
+          4 -     2
+          4 +     1
+        old.txt  file removed  +0 −1
+        ! b is a directory
+        · 1 more files changed
+    "#]],
+    );
+    check(
+        &fake.run(&["diff", "--stat"]),
+        &expect![[r#"
+        src/a.rs  +1 −1
+        old.txt  file removed  +0 −1
+        ! b is a directory
+        · 1 more files changed
+    "#]],
+    );
+    let json = fake.run(&["diff", "--json"]);
+    let sum: proto::response::SessionChanges = serde_json::from_str(out(&json).trim_end()).unwrap();
+    assert_eq!(sum, rows::changes());
+}
+
+#[test]
+fn undo_without_a_terminal_needs_the_word_and_then_says_what_it_did() {
+    let fake = Fake::start(|_, _| {});
+    with_session(&fake, |_| {});
+    let refused = fake.run(&["undo", "2"]);
+    assert_eq!(refused.status.code(), Some(2));
+    expect![[r#"
+        agentctl: nobody can be asked without a terminal; nothing was taken back: say --yes to take edits back without a question
+    "#]]
+    .assert_eq(&err(&refused));
+    assert!(fake.requests().is_empty(), "nothing was asked of the daemon");
+    check(
+        &fake.run(&["undo", "2", "--yes"]),
+        &expect![[r#"
+        src/a.rs  +1 −1
+          3   fn a() {
+          4 -     2
+          4 +     1
+        · took back the last edit of src/a.rs; 2 earlier can be taken back too
+    "#]],
+    );
+    let json = fake.run(&["undo", "2", "--yes", "--json"]);
+    let undone: proto::response::Undone = serde_json::from_str(out(&json).trim_end()).unwrap();
+    assert!(undone.applied);
+    let asked: Vec<_> = fake.requests().into_iter().filter(|request| matches!(request, Request::Undo(_))).collect();
+    assert!(matches!(asked.as_slice(), [Request::Undo(a), Request::Undo(b)] if a.steps == 2 && a.undo != b.undo));
+}

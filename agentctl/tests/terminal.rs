@@ -387,3 +387,31 @@ fn typing_while_text_streams_disturbs_neither() {
     assert_eq!(terminal.end().0, 0);
     assert_eq!(fake.prompts().iter().map(|prompt| prompt.text.as_str()).collect::<Vec<_>>(), ["first", "second"]);
 }
+
+#[test]
+fn undo_shows_the_change_asks_and_takes_back_what_was_shown() {
+    let fake = Fake::start(|_, _| {});
+    with_session(&fake, |_| {});
+    let wishes = || -> Vec<(bool, u32, Option<u64>)> {
+        let wish = |request| match request {
+            Request::Undo(undo) => Some((undo.preview, undo.steps, undo.newest)),
+            _ => None,
+        };
+        fake.requests().into_iter().filter_map(wish).collect()
+    };
+    let mut terminal = Terminal::run(&fake.command(&["undo", "2"]));
+    let seen = terminal.wait_for("[y/N]");
+    assert!(seen.contains("src/a.rs") && seen.contains("fn a() {"), "{seen}");
+    terminal.press("\n");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 1);
+    assert!(seen.contains("nothing was taken back"), "{seen}");
+    assert_eq!(wishes(), [(true, 2, None)]);
+    let mut terminal = Terminal::run(&fake.command(&["undo", "2"]));
+    terminal.wait_for("[y/N]");
+    terminal.press("y\n");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0);
+    assert!(seen.contains("took back the last edit of src/a.rs"), "{seen}");
+    assert_eq!(wishes()[1..], [(true, 2, None), (false, 2, Some(7))]);
+}

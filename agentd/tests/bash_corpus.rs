@@ -138,6 +138,7 @@ impl Case {
         let mut env: Vec<(String, String)> = env.collect();
         env.push(("LANG".to_owned(), "C.UTF-8".to_owned()));
         let spec = LaunchSpec {
+            extra_roots: Vec::new(),
             session: SessionId::new(),
             cwd,
             env: EnvVars(env),

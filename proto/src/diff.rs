@@ -10,6 +10,9 @@ pub struct FileDiff {
     pub path: String,
     /// Whether the file is new.
     pub created: bool,
+    /// Whether the file is gone.
+    #[serde(default)]
+    pub deleted: bool,
     /// Lines added in all, also those beyond the shown hunks.
     pub added: u32,
     /// Lines removed in all, also those beyond the shown hunks.

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{Approval, Decider, Verdict};
-use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId};
+use crate::diff::FileDiff;
+use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
 use crate::request::ApproveMode;
 
@@ -56,6 +57,10 @@ pub enum EventBody {
     SessionRenamed(SessionRenamed),
     /// The session left the list.
     SessionArchived(SessionArchived),
+    /// Edits are about to be taken back.
+    UndoStarted(UndoStarted),
+    /// They were, or could not be.
+    UndoEnded(UndoEnded),
 }
 
 /// Facts that hold for the whole session.
@@ -337,4 +342,28 @@ pub struct SessionRenamed {
 pub struct SessionArchived {
     /// Who archived it.
     pub by: String,
+}
+
+/// Edits are about to be taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UndoStarted {
+    /// Its id.
+    pub undo: UndoId,
+    /// How many edits.
+    pub steps: u32,
+    /// Who asked.
+    pub by: String,
+}
+
+/// Edits were taken back, or could not be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UndoEnded {
+    /// Its id.
+    pub undo: UndoId,
+    /// Who asked.
+    pub by: String,
+    /// One for each edit taken back, the last edit first.
+    pub diffs: Vec<FileDiff>,
+    /// Why not all were.
+    pub problem: Option<Problem>,
 }

@@ -79,6 +79,11 @@ id! {
     ApprovalId
 }
 
+id! {
+    /// One taking back of edits. The client makes it, so that asking again after a lost answer takes nothing more back.
+    UndoId
+}
+
 /// Position of an event in its session's log: 1, 2, 3 … without gaps. 0 means "before the first".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

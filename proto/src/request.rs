@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::Verdict;
-use crate::ids::{ApprovalId, PromptId, Seq};
+use crate::ids::{ApprovalId, PromptId, Seq, UndoId};
 use crate::secret::{EnvVars, Secret};
 
 /// A frame from the client: a request with the number its response will carry.
@@ -51,6 +51,10 @@ pub enum Request {
     ChangeSession(ChangeSession),
     /// Stops the daemon.
     Shutdown(Shutdown),
+    /// Takes the session's last edits back, or shows what that would change.
+    Undo(Undo),
+    /// The session's changes of files that stand.
+    SessionDiff(SessionDiff),
 }
 
 /// Who the client is, for the other terminals and the audit.
@@ -276,6 +280,36 @@ pub struct Shutdown {
     /// End the sessions' shells too; else they go on and the next daemon finds them.
     #[serde(default)]
     pub stop_shells: bool,
+}
+
+/// Takes the session's last edits back, the last first. Refused while a turn runs, and when a file is not as its edit left
+/// it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Undo {
+    /// Id, its last digits, or name.
+    pub session: String,
+    /// Made by the client; sending the same id again changes nothing.
+    pub undo: UndoId,
+    /// How many edits, 1 to [`UNDO_STEPS_MAX`].
+    pub steps: u32,
+    /// Only show what it would change.
+    #[serde(default)]
+    pub preview: bool,
+    /// `newest` of the preview that was shown: when there are other edits now, nothing is taken back.
+    #[serde(default)]
+    pub newest: Option<u64>,
+}
+
+/// Most edits that one request takes back: its answer, and its row in the log, stay small enough to be read.
+pub const UNDO_STEPS_MAX: u32 = 100;
+
+/// The session's changes of files that stand, from before its first edit of each file to now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionDiff {
+    /// Id, its last digits, or name.
+    pub session: String,
 }
 
 /// An approval id as a full id, for clients that have one.

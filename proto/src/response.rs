@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{Approval, Decider, Verdict};
+use crate::diff::FileDiff;
 use crate::event::Event;
-use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp};
+use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp, UndoId};
 use crate::live::Live;
 use crate::request::ClientInfo;
 
@@ -104,6 +105,10 @@ pub enum Response {
     Approvals(Approvals),
     /// To `answer_approval`: the answer that won, perhaps another client's.
     Answered(Answered),
+    /// To `undo`.
+    Undone(Undone),
+    /// To `session_diff`.
+    Changes(SessionChanges),
 }
 
 /// Done, nothing to tell.
@@ -139,7 +144,8 @@ pub struct DaemonStatus {
     pub model: String,
     /// The default endpoint.
     pub base_url: String,
-    /// Where a key would come from: `credentials directory`, `helper`, `file`, `environment`, `client` or `none`.
+    /// Where a key would come from: `credentials directory`, `helper`, `file`, `environment`, `client`,
+    /// `none`, or `not needed` by a compatible server.
     pub key_source: String,
     /// `cgroup` or `subreaper`: how a command's processes are accounted for.
     pub accounting: String,
@@ -252,6 +258,32 @@ pub struct Answered {
     pub by: Decider,
     /// Whether it is this request's answer that won.
     pub yours: bool,
+}
+
+/// What an undo changed, or would change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Undone {
+    /// The request's id.
+    pub undo: UndoId,
+    /// Whether it was done; else it is a preview.
+    pub applied: bool,
+    /// One for each edit taken back, the last edit first.
+    pub diffs: Vec<FileDiff>,
+    /// Edits that can be taken back after these.
+    pub left: u64,
+    /// Names the edits that were there; hand it back with the request that takes them back.
+    pub newest: u64,
+}
+
+/// The session's changes of files that stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionChanges {
+    /// One for each file, in the order of their first edits.
+    pub diffs: Vec<FileDiff>,
+    /// Files left out to keep the frame small; 0 = all are there.
+    pub left_out: u64,
+    /// Files whose change cannot be told, one sentence each.
+    pub problems: Vec<String>,
 }
 
 /// Why a request failed, for a person.

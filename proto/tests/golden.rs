@@ -90,6 +90,8 @@ fn requests() -> Vec<Request> {
         Request::ChangeSession(ChangeSession { session: session(), change: SessionChange::Archive {} }),
         Request::ChangeSession(ChangeSession { session: session(), change: SessionChange::Remove {} }),
         Request::Shutdown(Shutdown { stop_shells: true }),
+        Request::Undo(Undo { session: session(), undo: UndoId(uuid(8)), steps: 2, preview: false, newest: Some(7) }),
+        Request::SessionDiff(SessionDiff { session: session() }),
     ]
 }
 
@@ -102,6 +104,7 @@ fn diff() -> FileDiff {
     FileDiff {
         path: "src/a.rs".into(),
         created: false,
+        deleted: false,
         added: 1,
         removed: 1,
         hunks: vec![Hunk {
@@ -212,6 +215,13 @@ fn bodies() -> Vec<EventBody> {
         EventBody::Notice(Notice { text: "n".into() }),
         EventBody::SessionRenamed(SessionRenamed { name: "x".into(), by: "agentctl".into() }),
         EventBody::SessionArchived(SessionArchived { by: "agentctl".into() }),
+        EventBody::UndoStarted(UndoStarted { undo: UndoId(uuid(8)), steps: 2, by: "agentctl".into() }),
+        EventBody::UndoEnded(UndoEnded {
+            undo: UndoId(uuid(8)),
+            by: "agentctl".into(),
+            diffs: vec![diff()],
+            problem: Some(problem()),
+        }),
     ];
     all.extend(subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })));
     all.extend(deciders.clone().map(|by| {
@@ -288,6 +298,14 @@ fn responses() -> Vec<Response> {
             by: Decider::Client { name: "agentctl on pts/3".into() },
             yours: true,
         }),
+        Response::Undone(Undone {
+            undo: UndoId(uuid(8)),
+            applied: true,
+            diffs: vec![FileDiff { deleted: true, ..diff() }],
+            left: 3,
+            newest: 7,
+        }),
+        Response::Changes(SessionChanges { diffs: vec![diff()], left_out: 1, problems: vec!["p".into()] }),
     ]
 }
 

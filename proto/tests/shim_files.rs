@@ -43,8 +43,8 @@ fn operations_keep_their_form() {
         r#"{"op":"insert","path":"a","line":0,"text":"x","mode":{"mode":"preview"}}"#,
     );
     check(
-        &FileOp::Undo(Undo { steps: 2, mode: Mode::Preview {} }),
-        r#"{"op":"undo","steps":2,"mode":{"mode":"preview"}}"#,
+        &FileOp::Undo(Undo { steps: 2, newest: None, mode: Mode::Preview {} }),
+        r#"{"op":"undo","steps":2,"newest":null,"mode":{"mode":"preview"}}"#,
     );
     check(&FileOp::Changes {}, r#"{"op":"changes"}"#);
 }

@@ -109,7 +109,8 @@ fn a_clean_stop_leaves_a_running_command_to_the_next_daemon() {
 fn a_command_that_ends_while_no_daemon_runs_is_reported_by_the_next() {
     let mut scene = Scene::new();
     let held = Held::new(&scene.machine);
-    scene.server.script(Reply::bash(&format!("{}; touch finished", Held::command())));
+    let timed = format!("from=$EPOCHREALTIME; {}; echo $from $EPOCHREALTIME > t; mv t finished", Held::command());
+    scene.server.script(Reply::bash(&timed));
     scene.server.script(Reply::text("fine"));
     scene.prompt("run long", ApproveMode::All);
     held.wait_until_it_runs();
@@ -121,6 +122,14 @@ fn a_command_that_ends_while_no_daemon_runs_is_reported_by_the_next() {
     let text = &scene.server.wait_for(2).results()[0].text;
     assert!(text.trim_end().starts_with(whole_output().trim_end()), "{text}");
     assert_eq!(held.runs(), 1);
+    let told = scene.logged(|body| match body {
+        EventBody::CallFinished(finished) => Some(finished.duration_ms),
+        _ => None,
+    });
+    let clock = fs::read_to_string(scene.machine.work().join("finished")).unwrap();
+    let clock: Vec<f64> = clock.split_whitespace().map(|seconds| seconds.parse().unwrap()).collect();
+    let took = std::time::Duration::from_secs_f64(clock[1] - clock[0]);
+    assert!(u128::from(told[0]) >= took.as_millis(), "it ran {took:?}, and {} ms are told", told[0]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use harness::daemon::Daemon;
 use harness::machine::Machine;
 use harness::model_server::{Block, ModelServer, Reply};
 use harness::scene::Scene;
+use harness::wait;
 use proto::approval::{Subject, Verdict};
 use proto::event::{EventBody, Outcome, TurnOutcome};
 use proto::ids::Seq;
@@ -285,4 +286,17 @@ fn much_output_is_cut_for_the_model_and_kept_whole_on_disk() {
         .find(|word| word.starts_with('/'));
     let path = path.unwrap_or_else(|| panic!("the path of the whole is told: {}", &text[text.len() - 300..]));
     assert_eq!(fs::read_to_string(path).unwrap().lines().count(), 300_000);
+}
+
+#[test]
+fn a_client_that_has_gone_is_not_attached_any_more() {
+    let mut scene = Scene::new();
+    let mut other = scene.another("vim", "pts/9");
+    other.until_caught_up();
+    let programs = |scene: &mut Scene| -> Vec<String> {
+        scene.client.show(scene.session).clients.into_iter().map(|client| client.program).collect()
+    };
+    assert!(programs(&mut scene).contains(&"vim".to_owned()));
+    drop(other);
+    wait::until("the other to be noticed as gone", || (programs(&mut scene).len() == 1).then_some(()));
 }

@@ -159,6 +159,7 @@ fn key(status: &DaemonStatus, here: bool) -> Check {
             "set ANTHROPIC_API_KEY, or put the key into the daemon's configuration; local servers need none",
         ),
         ("none", true) => good("key", "from this shell's environment".to_owned()),
+        ("not needed", _) => good("key", "not needed by the configured server".to_owned()),
         (source, _) => good("key", format!("from {source}")),
     }
 }

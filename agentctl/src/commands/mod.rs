@@ -10,6 +10,7 @@ mod list;
 mod log;
 mod send;
 mod session;
+mod undo;
 
 use proto::handshake::Role;
 
@@ -32,6 +33,8 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Ls(args) => list::sessions(&args, context).await,
         Command::Show(args) => list::show(&args, context).await,
         Command::Log(args) => log::run(&args, context).await,
+        Command::Undo(args) => undo::undo(args, context).await,
+        Command::Diff(args) => undo::diff(args, context).await,
         Command::Approvals(args) => approvals::list(args, context).await,
         Command::Approve(args) => approvals::approve(args, context).await,
         Command::Deny(args) => approvals::deny(args, context).await,

@@ -66,7 +66,9 @@ impl Goal {
             | EventBody::ApprovalClosed(_)
             | EventBody::CallStarted(_)
             | EventBody::Notice(_)
-            | EventBody::SessionRenamed(_) => {}
+            | EventBody::SessionRenamed(_)
+            | EventBody::UndoStarted(_)
+            | EventBody::UndoEnded(_) => {}
         }
     }
 

@@ -7,8 +7,12 @@ use super::{Line, Style};
 /// The head: `src/lib.rs  +3 −1`.
 #[must_use]
 pub fn head(diff: &FileDiff) -> Line {
-    let new = if diff.created { "  new file" } else { "" };
-    Line::new().text(Style::Bold, &diff.path).lit(Style::Dim, new).lit(Style::Plain, "  ").join(counts(diff))
+    let what = match (diff.created, diff.deleted) {
+        (true, false) => "  new file",
+        (false, true) => "  file removed",
+        (true, true) | (false, false) => "",
+    };
+    Line::new().text(Style::Bold, &diff.path).lit(Style::Dim, what).lit(Style::Plain, "  ").join(counts(diff))
 }
 
 /// `+3 −1`.
@@ -93,6 +97,7 @@ pub(crate) mod tests {
         FileDiff {
             path: "src/lib.rs".into(),
             created: false,
+            deleted: false,
             added: 2,
             removed: 1,
             hunks: vec![Hunk {

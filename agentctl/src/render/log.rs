@@ -66,6 +66,16 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
         EventBody::Notice(it) => vec![head("notice", &it.text)],
         EventBody::SessionRenamed(it) => vec![head("renamed", &format!("{} by {}", it.name, it.by))],
         EventBody::SessionArchived(it) => vec![head("archived", &format!("by {}", it.by))],
+        EventBody::UndoStarted(it) => vec![head("undo", &format!("{} steps by {}", it.steps, it.by))],
+        EventBody::UndoEnded(it) => {
+            let mut lines = vec![head("undo ended", &format!("{} edits taken back", it.diffs.len()))];
+            for diff in &it.diffs {
+                lines.push(Line::new().lit(Style::Plain, "  ").join(diff::head(diff)));
+                lines.extend(diff::body(diff, usize::MAX));
+            }
+            lines.extend(it.problem.as_ref().map(notes::problem));
+            lines
+        }
     }
 }
 

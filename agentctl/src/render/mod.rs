@@ -3,6 +3,7 @@
 
 pub mod approval;
 pub mod call;
+pub mod changes;
 pub mod diff;
 pub mod log;
 pub mod notes;

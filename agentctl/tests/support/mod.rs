@@ -30,7 +30,7 @@ use proto::live::Live;
 use proto::request::{AnswerApproval, ClientFrame, ClientInfo, Request, SendPrompt};
 use proto::response::{
     Accepted, Answered, Approvals, Attached, Done, EventFrame, LogPage, Response, ResponseFrame, ResponseResult,
-    ServerFrame, SessionInfo, SessionState, Sessions, WireError,
+    ServerFrame, SessionInfo, SessionState, Sessions, Undone, WireError,
 };
 
 /// Longest wait for anything in a test.
@@ -271,6 +271,12 @@ impl Peer {
             Request::ListApprovals(_) => Response::Approvals(Approvals { approvals: found.unwrap().approvals }),
             Request::Status(_) => Response::Status(rows::status()),
             Request::AnswerApproval(answer) => return self.answered(id, answer),
+            Request::Undo(undo) => {
+                let applied = !undo.preview;
+                let diffs = vec![rows::diff("src/a.rs")];
+                Response::Undone(Undone { undo: undo.undo, applied, diffs, left: 2, newest: 7 })
+            }
+            Request::SessionDiff(_) => Response::Changes(rows::changes()),
             Request::Shutdown(_) => {
                 self.ok(id, Response::Done(Done {}));
                 return self.close();

@@ -1,6 +1,7 @@
 //! Rows, live pieces and answers, short to write in a script.
 
 use proto::approval::{Approval, Choice, CommandSubject, Decider, Subject, Verdict};
+use proto::diff::{DiffKind, DiffLine, DiffSpan, FileDiff, Hunk};
 use proto::event::{
     ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, EventBody, Outcome, Problem,
     ReplyReceived, RequestSent, TurnEnded, TurnOutcome, Usage,
@@ -8,7 +9,7 @@ use proto::event::{
 use proto::ids::{ApprovalId, CallId, RequestId, Seq, SessionId, Timestamp, TurnId};
 use proto::json::JsonText;
 use proto::live::{Live, LiveKind, LiveOutput, LiveText};
-use proto::response::{DaemonStatus, ErrorCode, SessionInfo, SessionState, WireError};
+use proto::response::{DaemonStatus, ErrorCode, SessionChanges, SessionInfo, SessionState, WireError};
 
 use super::Peer;
 
@@ -50,6 +51,35 @@ pub fn status() -> DaemonStatus {
         key_source: "file".into(),
         accounting: "cgroup".into(),
     }
+}
+
+pub fn diff(path: &str) -> FileDiff {
+    let line = |kind, text: &str| {
+        let spans = vec![DiffSpan { text: text.into(), changed: false }];
+        DiffLine { kind, spans, no_newline: false }
+    };
+    FileDiff {
+        path: path.into(),
+        created: false,
+        deleted: false,
+        added: 1,
+        removed: 1,
+        hunks: vec![Hunk {
+            old_start: 3,
+            new_start: 3,
+            lines: vec![
+                line(DiffKind::Context, "fn a() {"),
+                line(DiffKind::Removed, "    2"),
+                line(DiffKind::Added, "    1"),
+            ],
+        }],
+        lines_left_out: 0,
+    }
+}
+
+pub fn changes() -> SessionChanges {
+    let gone = FileDiff { deleted: true, added: 0, hunks: Vec::new(), ..diff("old.txt") };
+    SessionChanges { diffs: vec![diff("src/a.rs"), gone], left_out: 1, problems: vec!["b is a directory".into()] }
 }
 
 pub fn not_found(message: &str) -> WireError {

@@ -3,7 +3,7 @@
 //! Only the shim's own user may connect, only with the token, and no process of the session itself: what the model runs
 //! must not steer the hands. A new controller displaces the old one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -17,7 +17,6 @@ use proto::shim::request::{COMMAND_MAX, Request, ToShim};
 use proto::shim::{VERSION, VERSION_MIN};
 
 use crate::calls::{Order, Stage};
-use crate::files::Files;
 use crate::host::Host;
 use crate::link::Link;
 use crate::running::Closing;
@@ -193,7 +192,7 @@ impl Host {
         let cwd = PathBuf::from(self.shell_state().cwd);
         let files = match &mut self.files {
             Some(files) => files,
-            None => match Files::open(Path::new(&self.setup.start.cwd), &[], &self.setup.state_dir.join("files")) {
+            None => match self.setup.open_files() {
                 Ok(files) => self.files.insert(files),
                 Err(error) => return refused(Refusal::Failed, &error.to_string()),
             },

@@ -13,6 +13,8 @@ use proto::shim::frame::{self, Decoder};
 use proto::shim::start::{Start, Started};
 use uuid::Uuid;
 
+use crate::files::{Files, FilesError};
+
 /// Longest socket path that every kernel takes (108 bytes with the closing zero).
 const SOCKET_PATH_MAX: usize = 107;
 
@@ -42,6 +44,16 @@ pub(crate) struct Setup {
     pub(crate) runtime_dir: PathBuf,
     pub(crate) state_dir: PathBuf,
     pub(crate) _lock: Flock<File>,
+}
+
+impl Setup {
+    /// Opens the session's files. An extra root that is not there now (a disk that is not mounted) is left out, rather
+    /// than keeping the workspace from being edited.
+    pub(crate) fn open_files(&self) -> Result<Files, FilesError> {
+        let extra = self.start.extra_roots.iter().map(PathBuf::from);
+        let extra: Vec<PathBuf> = extra.filter(|root| root.is_absolute() && root.is_dir()).collect();
+        Files::open(Path::new(&self.start.cwd), &extra, &self.state_dir.join("files"))
+    }
 }
 
 /// Reads the one frame.

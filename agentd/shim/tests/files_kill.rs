@@ -156,5 +156,5 @@ fn a_kill_at_any_point_of_an_undo_leaves_whole_files_and_the_rest_is_done_by_the
         let mut files = ground.open();
         files.handle(&replace("end\n", "END\n", CallId::new()), &ground.root());
     };
-    everywhere(prepare, |call| FileOp::Undo(Undo { steps: 1, mode: apply(call) }));
+    everywhere(prepare, |call| FileOp::Undo(Undo { steps: 1, newest: None, mode: apply(call) }));
 }

@@ -168,7 +168,7 @@ fn check(files: &mut Files, root: &Path, name: &str, wish: &Wish) -> Result<bool
             None => check_replace(&wish.bytes, &after, &old, &wish.new)?,
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("mode");
-        let undo = files.handle(&FileOp::Undo(Undo { steps: 1, mode: mode() }), root);
+        let undo = files.handle(&FileOp::Undo(Undo { steps: 1, newest: None, mode: mode() }), root);
         prop_assert!(matches!(undo, FileReply::Undone(_)), "{:?}", undo);
         prop_assert_eq!(fs::read(&path).expect("read"), wish.bytes.clone());
         prop_assert_eq!(bits(&path), wish.mode);

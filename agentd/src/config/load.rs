@@ -23,6 +23,9 @@ const NOT_OVERRIDES: [&str; 8] = [
     "AGENTD_SESSION",
 ];
 
+/// Settings that only the files of user and system can set.
+pub const FILES_ONLY: [&str; 1] = ["workspace.extra_roots"];
+
 /// The settings and where each came from.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -92,7 +95,20 @@ pub fn load(user_file: &Path, explicit: bool, env: &[(String, String)]) -> Resul
         name: "AGENTD_…".into(),
         reason: error.to_string(),
     })?;
+    drop_relative_roots(&mut loaded);
     Ok(loaded)
+}
+
+/// A relative root would depend on where the daemon was started.
+fn drop_relative_roots(loaded: &mut Loaded) {
+    let warnings = &mut loaded.warnings;
+    loaded.config.workspace.extra_roots.retain(|root| {
+        let absolute = Path::new(root).is_absolute();
+        if !absolute {
+            warnings.push(format!("workspace.extra_roots: `{root}` is not an absolute path and is ignored"));
+        }
+        absolute
+    });
 }
 
 /// `a.b` as the name of its variable.
@@ -152,6 +168,10 @@ fn apply_environment(
             loaded.warnings.push(format!("the environment variable {name} names no setting and is ignored"));
             continue;
         };
+        if FILES_ONLY.contains(&key.as_str()) {
+            loaded.warnings.push(format!("{key} can be set in a configuration file only; {name} is ignored"));
+            continue;
+        }
         let value = value_like(default, text).map_err(|reason| ConfigError::Variable { name: name.clone(), reason })?;
         let (section, leaf) = key.split_once('.').unwrap_or(("", key));
         if let Some(Value::Table(inner)) = merged.get_mut(section) {
@@ -224,12 +244,22 @@ mod tests {
 
     #[test]
     fn every_setting_has_an_override_that_takes_effect() {
-        for (key, value) in settings(&Config::default()) {
+        let settings = settings(&Config::default());
+        for (key, value) in settings.into_iter().filter(|(key, _)| !FILES_ONLY.contains(&key.as_str())) {
             let text = value.trim_matches('"').trim_matches(['[', ']']).to_owned();
             let loaded = with("", &[(&variable_of(&key), &text)]).unwrap();
             assert_eq!(loaded.origins.get(&key), Some(&variable_of(&key)), "{key}");
             assert!(loaded.warnings.is_empty(), "{key}: {:?}", loaded.warnings);
         }
+    }
+
+    #[test]
+    fn extra_roots_come_from_files_alone_and_are_absolute() {
+        let variable = ("AGENTD_WORKSPACE_EXTRA_ROOTS", "/root");
+        let loaded = with("[workspace]\nextra_roots = [\"/srv/notes\", \"~/x\"]", &[variable]).unwrap();
+        assert_eq!(loaded.config.workspace.extra_roots, ["/srv/notes"]);
+        assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
+        assert!(!loaded.origins["workspace.extra_roots"].starts_with("AGENTD"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! endpoints, keys and limits come from the user and the system only.
 //!
 //! Invariant: an unknown key is an error that names it, never ignored; every setting `a.b` has the environment override
-//! `AGENTD_A_B`.
+//! `AGENTD_A_B`, but for those of [`load::FILES_ONLY`].
 
 pub mod load;
 pub mod paths;
@@ -22,6 +22,8 @@ pub struct Config {
     pub model: ModelConfig,
     /// Limits of the shell.
     pub shell: ShellConfig,
+    /// The workspace.
+    pub workspace: WorkspaceConfig,
     /// Limits of a turn.
     pub turn: TurnConfig,
     /// What runs without a question.
@@ -109,6 +111,16 @@ impl Default for ShellConfig {
             secret_names: Vec::new(),
         }
     }
+}
+
+/// The workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkspaceConfig {
+    /// Directories beside the workspace in which the editor tool may view and edit files; absolute paths. Only the
+    /// files of user and system can set them, no variable: what a directory's tools export must not open the home.
+    /// Sessions take them when their shell starts.
+    pub extra_roots: Vec<String>,
 }
 
 /// Limits of a turn.

@@ -76,12 +76,18 @@ impl Paths {
     }
 }
 
-/// Without `XDG_RUNTIME_DIR`: the folder a user manager would have made, else one of our own under /tmp, whose owner and
-/// mode are checked before use.
+/// Without `XDG_RUNTIME_DIR`: the folder a user manager would have made, if it is the user's, else one of our own under
+/// /tmp, whose owner and mode are checked before use. `agentctl` looks in the same places by the same rule.
 fn fallback_runtime() -> PathBuf {
-    let uid = nix::unistd::getuid();
+    let uid = nix::unistd::getuid().as_raw();
     let run = PathBuf::from(format!("/run/user/{uid}"));
-    if run.is_dir() { run.join("agentd") } else { PathBuf::from(format!("/tmp/agentd-{uid}")) }
+    if owned(&run, uid) { run.join("agentd") } else { PathBuf::from(format!("/tmp/agentd-{uid}")) }
+}
+
+/// A directory of the user's, not a link to one.
+fn owned(dir: &Path, uid: u32) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    dir.symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == uid)
 }
 
 #[cfg(test)]
@@ -100,6 +106,16 @@ mod tests {
         assert_eq!(default.database(), Path::new("/home/u/.local/state/agentd/agentd.db"));
         let own = Paths::new(&env, Some(Path::new("/tmp/x/a.sock"))).unwrap();
         assert_eq!(own.runtime, Path::new("/tmp/x"));
+    }
+
+    #[test]
+    fn a_runtime_folder_counts_only_when_it_is_the_users_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let uid = nix::unistd::getuid().as_raw();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        assert!(owned(dir.path(), uid));
+        assert!(!owned(dir.path(), uid + 1) && !owned(&link, uid) && !owned(&dir.path().join("none"), uid));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use proto::event::{
     ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Event, EventBody, Notice,
     PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, SessionArchived, SessionCreated,
-    SessionRenamed, TurnEnded, TurnStarted,
+    SessionRenamed, TurnEnded, TurnStarted, UndoEnded, UndoStarted,
 };
 use proto::json::JsonText;
 
@@ -64,6 +64,15 @@ fn body(entry: &Entry) -> EventBody {
         Entry::Notice { text } => notice(text),
         Entry::Renamed { name, by } => EventBody::SessionRenamed(SessionRenamed { name: name.clone(), by: by.clone() }),
         Entry::Archived { by } => EventBody::SessionArchived(SessionArchived { by: by.clone() }),
+        Entry::UndoStarted(order) => {
+            EventBody::UndoStarted(UndoStarted { undo: order.undo, steps: order.steps, by: order.by.clone() })
+        }
+        Entry::UndoEnded(result) => EventBody::UndoEnded(UndoEnded {
+            undo: result.undo,
+            by: result.by.clone(),
+            diffs: result.diffs.clone(),
+            problem: result.problem.clone(),
+        }),
     }
 }
 

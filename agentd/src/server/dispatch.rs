@@ -5,17 +5,18 @@ use std::sync::atomic::Ordering;
 use proto::approval::Decider;
 use proto::handshake::Role;
 use proto::ids::Seq;
-use proto::request::{PROMPT_BYTES_MAX, Request, SessionChange};
+use proto::request::{PROMPT_BYTES_MAX, Request, SessionChange, UNDO_STEPS_MAX, Undo};
 use proto::response::{
     Approvals, Attached, DaemonStatus, Done, ErrorCode, LogPage, Response, SessionState, Sessions, WireError,
 };
 
 use super::connection::Connection;
 use super::{convert, subscription};
+use crate::config::ProviderKind;
 use crate::session::select::check_name;
 use crate::session::{SessionHandle, Subscription, storage_error};
 use crate::shell::Accounting;
-use crate::store::entry::Prompt;
+use crate::store::entry::{Prompt, UndoOrder};
 
 /// Most rows in one page of a log.
 const LOG_PAGE_MAX: u32 = 1_000;
@@ -50,13 +51,15 @@ fn power(request: &Request) -> Power {
         | Request::ReadLog(_)
         | Request::Attach(_)
         | Request::Detach(_)
-        | Request::ListApprovals(_) => Power::Watch,
+        | Request::ListApprovals(_)
+        | Request::SessionDiff(_) => Power::Watch,
         Request::AnswerApproval(_) => Power::Approve,
         Request::CreateSession(_)
         | Request::SendPrompt(_)
         | Request::WithdrawPrompt(_)
         | Request::Interrupt(_)
         | Request::ChangeSession(_)
+        | Request::Undo(_)
         | Request::Shutdown(_) => Power::Drive,
     }
 }
@@ -175,6 +178,11 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
                 SessionChange::Remove {} => registry.remove(&session).await.map(|()| done()),
             }
         }
+        Request::Undo(undo) => take_back(connection, undo).await,
+        Request::SessionDiff(diff) => {
+            let session = registry.find(&diff.session).await?;
+            session.changes().await.map(Response::Changes)
+        }
         Request::Shutdown(shutdown) => {
             server.stop_shells.store(shutdown.stop_shells, Ordering::Relaxed);
             tracing::info!(by = %connection.name(), stop_shells = shutdown.stop_shells, "asked to stop");
@@ -182,6 +190,19 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             Ok(done())
         }
     }
+}
+
+async fn take_back(connection: &Connection, undo: Undo) -> Result<Response, WireError> {
+    if undo.steps == 0 || undo.steps > UNDO_STEPS_MAX {
+        let message = format!("{} edits cannot be taken back at once", undo.steps);
+        return Err(error(ErrorCode::BadRequest, &message, &format!("give a number from 1 to {UNDO_STEPS_MAX}")));
+    }
+    let session = connection.server.registry.find(&undo.session).await?;
+    if undo.preview {
+        return session.preview_undo(undo.undo, undo.steps).await.map(Response::Undone);
+    }
+    let order = UndoOrder { undo: undo.undo, steps: undo.steps, newest: undo.newest, by: connection.name() };
+    session.undo(order).await.map(Response::Undone)
 }
 
 async fn attach_to(connection: &mut Connection, session: SessionHandle, since: Seq) -> Result<Response, WireError> {
@@ -194,7 +215,6 @@ async fn attach_to(connection: &mut Connection, session: SessionHandle, since: S
     }
     let subscription = session.attach(connection.client.clone()).await?;
     if since > subscription.head {
-        session.detach(subscription.id).await;
         let message = format!("the session has {} events, not {since}", subscription.head);
         return Err(error(ErrorCode::BadRequest, &message, "attach from 0"));
     }
@@ -240,7 +260,11 @@ async fn status(connection: &Connection) -> Result<Response, WireError> {
         warnings: state.warnings,
         model: config.model.name.clone(),
         base_url: config.model.base_url.clone(),
-        key_source: context.keys.source(&config.model.base_url).to_owned(),
+        key_source: match (config.model.provider, context.keys.source(&config.model.base_url)) {
+            (ProviderKind::Compat, "none") => "not needed",
+            (ProviderKind::Compat | ProviderKind::Anthropic, source) => source,
+        }
+        .to_owned(),
         accounting: match crate::shell::accounting_available() {
             Accounting::Cgroup => "cgroup",
             Accounting::Marks => "subreaper",

@@ -15,7 +15,8 @@ use crate::session::{SessionHandle, Subscription};
 /// Rows read from the store at once.
 const PAGE: u32 = 500;
 
-/// Pumps until the client goes or is cut off.
+/// Pumps until the client goes or is cut off. However this ends, the queue goes with it, and with that the client's place in
+/// the session's fan-out.
 pub(super) async fn pump(
     server: Arc<Server>,
     session: SessionHandle,
@@ -25,7 +26,6 @@ pub(super) async fn pump(
 ) {
     let id = session.id();
     let Some(mut sent) = replay(&server, id, since, subscription.head, &frames).await else {
-        session.detach(subscription.id).await;
         return;
     };
     while let Some(outgoing) = subscription.queue.recv().await {
@@ -39,7 +39,6 @@ pub(super) async fn pump(
             Outgoing::Live(live) => ServerFrame::Live(live.as_ref().clone()),
         };
         if frames.send(frame).await.is_err() {
-            session.detach(subscription.id).await;
             return;
         }
     }

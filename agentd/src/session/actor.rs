@@ -7,25 +7,27 @@
 //! Invariant: rows are published only after they are on disk, in order, without gaps. When the disk fails the state in
 //! memory is dropped and read again from the log: the log is the truth.
 
+pub(super) mod wishes;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::ids::{PromptId, Seq, SessionId, Timestamp};
-use proto::response::SessionInfo;
+use proto::ids::{PromptId, Seq, SessionId, Timestamp, UndoId};
+use proto::response::{SessionInfo, Undone};
 use proto::secret::EnvVars;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Context;
-use super::command::{Command, state_of};
+use super::command::{Command, Reply, state_of};
 use super::deeds::Deeds;
 use super::fanout::Fanout;
 use super::machine::{Effect, Input, Machine, Step};
 use super::news::News;
 use super::open::OpenPieces;
 use super::spec::Spec;
+use super::{Context, storage_error};
 use crate::store::entry::Entry;
 use crate::store::{LogRow, NewRow, SessionRow, StoreError};
 
@@ -48,6 +50,10 @@ pub(super) struct Actor {
     pub(super) head: Seq,
     pub(super) active_at: Timestamp,
     pub(super) prompts: HashMap<PromptId, Seq>,
+    /// The rows of undos that are over.
+    pub(super) undos: HashMap<UndoId, Seq>,
+    /// Clients that wait for the row of an undo.
+    pub(super) undo_waiters: Vec<(UndoId, Reply<Undone>)>,
     pub(super) fanout: Fanout,
     pub(super) open: OpenPieces,
     pub(super) deeds: Deeds,
@@ -72,6 +78,8 @@ impl Actor {
             head: Seq(0),
             active_at: row.active_at,
             prompts: HashMap::new(),
+            undos: HashMap::new(),
+            undo_waiters: Vec::new(),
             fanout: Fanout::default(),
             open: OpenPieces::default(),
             deeds,
@@ -89,6 +97,7 @@ impl Actor {
         self.machine = Machine::new(self.id, self.context.limits(&self.spec));
         self.head = Seq(0);
         self.prompts.clear();
+        self.undos.clear();
         loop {
             let rows = self.context.store.rows(self.id, self.head, REPLAY_PAGE).await?;
             let whole = rows.len() == REPLAY_PAGE as usize;
@@ -123,6 +132,7 @@ impl Actor {
                 self.open.end_output();
             }
             Entry::CallFinished(_) => self.open.end_output(),
+            Entry::UndoEnded(result) => self.undo_over(seq, result),
             Entry::Created(_)
             | Entry::PromptWithdrawn { .. }
             | Entry::TurnStarted { .. }
@@ -131,6 +141,7 @@ impl Actor {
             | Entry::ApprovalClosed { .. }
             | Entry::CallStarted { .. }
             | Entry::InterruptRequested { .. }
+            | Entry::UndoStarted(_)
             | Entry::Notice { .. } => {}
         }
     }
@@ -184,14 +195,20 @@ impl Actor {
             }
             News::ShellAbsent => self.deeds.shell_absent(),
             News::ShellFailed { error } => self.deeds.shell_failed(error),
-            News::ShellLost { instance } => {
-                if self.deeds.shell_lost(instance) {
-                    let text =
-                        "The session's shell process died; its commands were ended. The next call gets a new shell.";
-                    self.take(Input::Noticed { text: text.to_owned() }).await;
-                }
+            News::ShellLost { instance } => self.shell_lost(instance).await,
+            News::Unanswered { what, instance } => {
+                // Else the next try would go to the shell that is gone.
+                self.shell_lost(instance).await;
+                self.ask_again(what).await;
             }
             News::Happened(input) => self.take(*input).await,
+        }
+    }
+
+    async fn shell_lost(&mut self, instance: Uuid) {
+        if self.deeds.shell_lost(instance) {
+            let text = "The session's shell process died; its commands were ended. The next call gets a new shell.";
+            self.take(Input::Noticed { text: text.to_owned() }).await;
         }
     }
 
@@ -247,9 +264,12 @@ impl Actor {
     /// in the shim, which keeps their results.
     fn storage_failed(&mut self, error: StoreError) {
         tracing::error!(session = %self.id, %error, "the session log cannot be written; the session is parked");
-        self.stale = Some(error);
         self.deeds.drop_tasks();
         self.open = OpenPieces::default();
+        for (_, reply) in std::mem::take(&mut self.undo_waiters) {
+            let _ = reply.send(Err(storage_error(&error)));
+        }
+        self.stale = Some(error);
     }
 
     /// Reads the log again and goes on, if the disk lets us.

@@ -180,7 +180,7 @@ async fn run_with_output(
 /// What a dead shim left of a call: its result, or the fact that nobody knows.
 fn what_remains(session: SessionId, call: CallId, limits: &ShellLimits, context: &Context) -> Input {
     let result = match recover::remains(session, call, &context.paths.sessions()) {
-        Ok(Remains::Ended(run)) => bash::render(&run, limits),
+        Ok(Remains::Ended(run)) => return ended(call, bash::render(&run, limits), run.end.duration_ms),
         Ok(Remains::NotBegun) => call::not_begun(),
         Ok(Remains::Unknown { spool }) => call::unknown(&spool.map(|path| captured(&path)).unwrap_or_default()),
         Err(error) => {

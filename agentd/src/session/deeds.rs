@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::Context;
 use super::call_task::{self, CallJob};
+use super::file_task::{self, Look, UndoTry};
 use super::machine::{Effect, Machine};
 use super::news::News;
 use super::request_task::{self, RequestJob};
@@ -20,6 +21,7 @@ use super::spec::Spec;
 use crate::model::Conversation;
 use crate::shell::Shell;
 use crate::store::entry::StoredInput;
+use crate::tools::undo;
 
 /// Output pieces that may wait between a command and its session; the shell drops pieces for a slow session, never
 /// output: the spool has all of it.
@@ -36,7 +38,7 @@ pub(super) struct Deeds {
     tasks: JoinSet<()>,
     request: Option<(RequestId, AbortHandle)>,
     shell: Slot,
-    /// Calls that wait for the shell, in order.
+    /// What waits for the shell, in order.
     waiting: Vec<Waiting>,
     had_shell: bool,
 }
@@ -61,6 +63,8 @@ enum Waiting {
     Call(Box<CallJob>),
     Cancel(CallId),
     Forget(CallId),
+    Undo(UndoTry),
+    Look(Look),
 }
 
 impl Deeds {
@@ -112,7 +116,18 @@ impl Deeds {
             }
             Effect::CancelCall { call } => self.for_shell(Waiting::Cancel(call)),
             Effect::ForgetCall { call } => self.for_shell(Waiting::Forget(call)),
+            Effect::RunUndo(order) => self.undo(UndoTry { order, tries: 0 }),
         }
+    }
+
+    /// Takes edits back.
+    pub(super) fn undo(&mut self, this: UndoTry) {
+        self.for_shell(Waiting::Undo(this));
+    }
+
+    /// Looks at the files for a client.
+    pub(super) fn look(&mut self, look: Look) {
+        self.for_shell(Waiting::Look(look));
     }
 
     fn send(&mut self, request: RequestId, attempt: u32, machine: &Machine) {
@@ -161,6 +176,12 @@ impl Deeds {
             }
             Waiting::Forget(call) => {
                 self.tasks.spawn(async move { shell.forget(call).await });
+            }
+            Waiting::Undo(this) => {
+                self.tasks.spawn(file_task::run_undo(this, shell, self.news.clone()));
+            }
+            Waiting::Look(look) => {
+                self.tasks.spawn(file_task::run_look(look, shell, self.news.clone()));
             }
         }
     }
@@ -216,16 +237,23 @@ impl Deeds {
         }
     }
 
-    /// None can be started: every call that waits hears of it.
+    /// None can be started: everything that waits hears of it.
     pub(super) fn shell_failed(&mut self, error: String) {
         self.shell = Slot::None;
         for what in std::mem::take(&mut self.waiting) {
-            if let Waiting::Call(job) = what {
-                let (news, error) = (self.news.clone(), error.clone());
-                self.tasks.spawn(async move {
-                    let _ = news.send(News::Happened(Box::new(call_task::no_shell(&job, &error)))).await;
-                });
-            }
+            let news = match what {
+                Waiting::Call(job) => News::Happened(Box::new(call_task::no_shell(&job, &error))),
+                Waiting::Undo(this) => file_task::over(undo::no_shell(&this.order, &error)),
+                Waiting::Look(look) => {
+                    let _ = look.reply.send(Err(file_task::unreachable_shell(&error)));
+                    continue;
+                }
+                Waiting::Cancel(_) | Waiting::Forget(_) => continue,
+            };
+            let sender = self.news.clone();
+            self.tasks.spawn(async move {
+                let _ = sender.send(news).await;
+            });
         }
     }
 

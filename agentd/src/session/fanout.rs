@@ -47,18 +47,14 @@ pub struct Fanout {
 }
 
 impl Fanout {
-    /// Attaches a client. Its queue closes when it is detached or cut off.
+    /// Attaches a client until it drops its queue's end; the queue closes when it is cut off.
     pub fn add(&mut self, client: ClientInfo) -> (SubscriberId, mpsc::Receiver<Outgoing>) {
+        self.subscribers.retain(|subscriber| !subscriber.queue.is_closed());
         let (queue, receiver) = mpsc::channel(QUEUE_MAX);
         self.made += 1;
         let id = SubscriberId(self.made);
         self.subscribers.push(Subscriber { id, client, queue });
         (id, receiver)
-    }
-
-    /// Detaches a client.
-    pub fn remove(&mut self, id: SubscriberId) {
-        self.subscribers.retain(|subscriber| subscriber.id != id);
     }
 
     /// Sends a row to all; who has no room is cut off.
@@ -92,16 +88,11 @@ impl Fanout {
         }
     }
 
-    /// Whether anybody listens.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.subscribers.is_empty()
-    }
-
-    /// The attached clients.
+    /// The attached clients. Who dropped its queue is gone, however its connection ended.
     #[must_use]
     pub fn clients(&self) -> Vec<ClientInfo> {
-        self.subscribers.iter().map(|subscriber| subscriber.client.clone()).collect()
+        let here = self.subscribers.iter().filter(|subscriber| !subscriber.queue.is_closed());
+        here.map(|subscriber| subscriber.client.clone()).collect()
     }
 }
 
@@ -135,7 +126,7 @@ mod tests {
         for seq in 0..QUEUE_MAX as u64 {
             fanout.row(&row(1_000 + seq));
         }
-        assert!(fanout.is_empty(), "cut off");
+        assert!(fanout.clients().is_empty(), "cut off");
         let mut rows = Vec::new();
         while let Ok(frame) = slow.try_recv() {
             if let Outgoing::Row(row) = frame {
@@ -144,6 +135,16 @@ mod tests {
         }
         let first: Vec<u64> = rows.iter().copied().take(LIVE_RESERVE).collect();
         assert_eq!(first, (1..=LIVE_RESERVE as u64).collect::<Vec<_>>(), "no row before the cut is missing");
+    }
+
+    #[test]
+    fn a_client_whose_connection_is_gone_is_not_attached() {
+        let mut fanout = Fanout::default();
+        let (_, gone) = fanout.add(ClientInfo { program: "gone".into(), terminal: String::new() });
+        let (_, _here) = fanout.add(ClientInfo { program: "here".into(), terminal: String::new() });
+        drop(gone);
+        let programs: Vec<String> = fanout.clients().into_iter().map(|client| client.program).collect();
+        assert_eq!(programs, ["here"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod call_task;
 mod command;
 mod deeds;
 pub mod fanout;
+mod file_task;
 pub mod machine;
 mod news;
 mod open;
@@ -28,22 +29,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use proto::approval::{Decider, Verdict};
 use proto::event::Problem;
-use proto::ids::{ApprovalId, PromptId, SessionId};
+use proto::ids::{ApprovalId, PromptId, SessionId, UndoId};
 use proto::request::ClientInfo;
-use proto::response::{Accepted, Answered, ErrorCode, SessionInfo, WireError};
+use proto::response::{Accepted, Answered, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
+use proto::shim::files::FileOp;
 use tokio::sync::{mpsc, oneshot};
 
 use command::Command;
 pub use command::Subscription;
-use fanout::SubscriberId;
 use spec::{Source, Spec};
 
 use crate::config::Config;
 use crate::config::paths::Paths;
 use crate::keys::Keys;
 use crate::model::{Profile, Provider, anthropic, scripted};
-use crate::store::entry::Prompt;
+use crate::store::entry::{Prompt, UndoOrder};
 use crate::store::{Store, StoreError};
+use crate::tools;
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -199,23 +201,44 @@ impl SessionHandle {
         self.ask(|reply| Command::Answer { approval, digest, verdict, by, reply }).await
     }
 
+    /// Takes edits back; the answer means that it is done and on disk. The same id again changes nothing.
+    ///
+    /// # Errors
+    /// While a turn runs; when a file is not as its edit left it; when the shell cannot be asked.
+    pub async fn undo(&self, order: UndoOrder) -> Result<Undone, WireError> {
+        self.ask(|reply| Command::Undo { order, reply }).await
+    }
+
+    /// What taking edits back would change.
+    ///
+    /// # Errors
+    /// As for [`Self::undo`].
+    pub async fn preview_undo(&self, undo: UndoId, steps: u32) -> Result<Undone, WireError> {
+        let op = tools::undo::preview_op(steps);
+        let reply = self.ask(|reply| Command::Look { op, resting: true, reply }).await?;
+        tools::undo::preview(undo, steps, &reply)
+    }
+
+    /// The session's changes of files that stand.
+    ///
+    /// # Errors
+    /// When the shell cannot be asked.
+    pub async fn changes(&self) -> Result<SessionChanges, WireError> {
+        let reply = self.ask(|reply| Command::Look { op: FileOp::Changes {}, resting: false, reply }).await?;
+        tools::undo::changes(&reply)
+    }
+
     /// Whether this session asked that question, also when it is answered.
     pub async fn knows_approval(&self, approval: ApprovalId) -> bool {
         self.ask(|reply| Command::KnowsApproval { approval, reply }).await.unwrap_or(false)
     }
 
-    /// Attaches a client.
+    /// Attaches a client, until it drops the subscription's queue.
     ///
     /// # Errors
     /// When the session's log cannot be read.
     pub async fn attach(&self, client: ClientInfo) -> Result<Subscription, WireError> {
         self.ask(|reply| Command::Attach { client, reply }).await
-    }
-
-    /// Detaches a client.
-    pub async fn detach(&self, id: SubscriberId) {
-        // A session that is gone has no subscribers.
-        let _ = self.inbox.send(Command::Detach { id }).await;
     }
 
     /// The session as it is.

@@ -3,6 +3,7 @@
 use proto::ids::{CallId, RequestId};
 use uuid::Uuid;
 
+use super::file_task::Unanswered;
 use super::machine::Input;
 use crate::model::Progress;
 use crate::shell::{OutputChunk, Shell};
@@ -41,6 +42,13 @@ pub(super) enum News {
     /// The shim is gone.
     ShellLost {
         /// Which.
+        instance: Uuid,
+    },
+    /// The shim died while it was asked.
+    Unanswered {
+        /// For what.
+        what: Unanswered,
+        /// Which shim.
         instance: Uuid,
     },
     /// Something the machine must hear.

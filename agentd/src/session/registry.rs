@@ -22,6 +22,7 @@ use super::{Context, SessionHandle, profile, prompt, storage_error};
 use crate::model::tool_definitions;
 use crate::store::entry::{Created, Entry};
 use crate::store::{NewRow, NewSession, SessionRow};
+use crate::tools::editor::VIEW_CHARACTERS_MAX;
 
 /// All sessions.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ impl Registry {
             max_tokens: config.model.max_tokens,
             source,
             system: prompt::system(&request.cwd, &prompt::os_name(&os)),
-            tools: tool_definitions(profile(provider), u32::try_from(config.shell.output_chars).unwrap_or(u32::MAX)),
+            tools: tool_definitions(profile(provider), u32::try_from(VIEW_CHARACTERS_MAX).unwrap_or(u32::MAX)),
         })
     }
 

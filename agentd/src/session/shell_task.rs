@@ -64,6 +64,7 @@ async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: She
         program: context.program.clone(),
         limits,
         secret_names: context.config().shell.secret_names.clone(),
+        extra_roots: context.config().workspace.extra_roots.clone(),
     };
     match Shell::launch(spec).await {
         Ok(shell) => News::ShellUp { shell, launched: true },

@@ -64,6 +64,7 @@ pub(super) async fn launch(spec: LaunchSpec) -> Result<Address, ShellError> {
         },
         secret_names: spec.secret_names,
         accounting: spec.limits.accounting,
+        extra_roots: spec.extra_roots,
     };
     let started = tokio::time::timeout(LAUNCH_WAIT, exchange(&spec.program, &start)).await;
     match started.map_err(|_| ShellError::Launch("no answer in time".to_owned()))?? {

@@ -46,6 +46,8 @@ pub struct LaunchSpec {
     pub limits: ShellLimits,
     /// Variables that must not reach the shell, besides `ANTHROPIC_*`; a trailing `*` stands for any ending.
     pub secret_names: Vec<String>,
+    /// Directories beside the workspace in which files may be viewed and edited.
+    pub extra_roots: Vec<String>,
 }
 
 /// Limits of a session's shell.

@@ -7,7 +7,7 @@
 use proto::approval::{Approval, Decider, Verdict};
 use proto::diff::FileDiff;
 use proto::event::{Outcome, Problem, TurnOutcome, Usage};
-use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp, TurnId};
+use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp, TurnId, UndoId};
 use proto::json::JsonText;
 use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
@@ -134,6 +134,42 @@ pub enum Entry {
         /// Who archived it.
         by: String,
     },
+    /// Edits are about to be taken back.
+    UndoStarted(UndoOrder),
+    /// They were, or could not be.
+    UndoEnded(UndoResult),
+}
+
+/// A wish to take edits back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoOrder {
+    /// Its id; the shim takes back at most once for it, ever.
+    pub undo: UndoId,
+    /// How many edits.
+    pub steps: u32,
+    /// The newest edit that the user saw.
+    pub newest: Option<u64>,
+    /// Who asked.
+    pub by: String,
+}
+
+/// What became of an [`UndoOrder`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoResult {
+    /// Its id.
+    pub undo: UndoId,
+    /// Who asked.
+    pub by: String,
+    /// One for each edit taken back, the last edit first.
+    pub diffs: Vec<FileDiff>,
+    /// Edits that can still be taken back.
+    pub left: u64,
+    /// The newest edit that was taken back.
+    pub newest: u64,
+    /// Why not all were.
+    pub problem: Option<Problem>,
+    /// What the model is told, when anything was taken back.
+    pub note: Option<String>,
 }
 
 /// What was so when a call was allowed, and must be so when it runs: what was shown is what runs.
@@ -296,6 +332,8 @@ impl Entry {
             Self::Notice { .. } => "notice",
             Self::Renamed { .. } => "renamed",
             Self::Archived { .. } => "archived",
+            Self::UndoStarted(_) => "undo_started",
+            Self::UndoEnded(_) => "undo_ended",
         }
     }
 }

@@ -135,7 +135,9 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::CallFinished(_)
         | Entry::InterruptRequested { .. }
         | Entry::TurnEnded { .. }
-        | Entry::Notice { .. } => {}
+        | Entry::Notice { .. }
+        | Entry::UndoStarted(_)
+        | Entry::UndoEnded(_) => {}
     }
     Ok(())
 }

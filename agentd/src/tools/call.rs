@@ -137,7 +137,7 @@ fn look(title: String, whole: &str) -> Prospect {
 pub struct Ended {
     /// The result.
     pub result: ToolResult,
-    /// From the request to the shim until its answer.
+    /// A command's own time, as its shim measured it, whichever daemon asked; else from the request to the answer.
     pub duration: Duration,
 }
 
@@ -165,6 +165,7 @@ pub async fn run(
     output: mpsc::Sender<OutputChunk>,
 ) -> Result<Ended, ShellError> {
     let started = Instant::now();
+    let mut ran = None;
     let result = match parsed {
         Parsed::Command(command) => {
             if let (Expect::Directory(approved), false) = (&spec.expect, spec.again)
@@ -172,7 +173,9 @@ pub async fn run(
             {
                 changed("the shell's directory is another one now")
             } else {
-                bash::render(&shell.run(spec.call, command, spec.deadline, output).await?, shell.limits())
+                let run = shell.run(spec.call, command, spec.deadline, output).await?;
+                ran = Some(Duration::from_millis(run.end.duration_ms));
+                bash::render(&run, shell.limits())
             }
         }
         Parsed::Restart => bash::render_restart(&shell.restart(spec.call).await?),
@@ -189,7 +192,7 @@ pub async fn run(
         }
         Parsed::Search(input) => search::render(&shell.file(spec.call, &search::op(input)).await?),
     };
-    Ok(Ended { result, duration: started.elapsed() })
+    Ok(Ended { result, duration: ran.unwrap_or_else(|| started.elapsed()) })
 }
 
 fn changed(what: &str) -> ToolResult {

@@ -18,6 +18,9 @@ const TIME_MAX: Duration = Duration::from_millis(200);
 /// Bytes of changed lines up to which words are compared; beyond it a line is one span.
 const WORDS_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of all diffs of one answer, as JSON: a row of the log and a frame stay small enough to be sent and read.
+const DIFFS_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 /// The diff of a change.
 #[must_use]
 pub fn file_diff(change: &Change) -> FileDiff {
@@ -27,6 +30,7 @@ pub fn file_diff(change: &Change) -> FileDiff {
     let mut result = FileDiff {
         path: change.path.clone(),
         created: change.created,
+        deleted: change.deleted,
         added: u32::try_from(change.after_left_out).unwrap_or(u32::MAX),
         removed: u32::try_from(change.before_left_out).unwrap_or(u32::MAX),
         hunks: Vec::new(),
@@ -53,6 +57,25 @@ pub fn file_diff(change: &Change) -> FileDiff {
         }
     }
     result
+}
+
+/// The diffs of several changes, within the room of one answer: beyond it only the numbers of lines are told.
+#[must_use]
+pub fn file_diffs(changes: &[Change]) -> Vec<FileDiff> {
+    let mut room = DIFFS_BYTES_MAX;
+    let fit = |mut diff: FileDiff| {
+        // What serializes is a plain value; the worst case counts as too large.
+        let bytes = serde_json::to_vec(&diff).map_or(usize::MAX, |text| text.len());
+        match room.checked_sub(bytes) {
+            Some(left) => room = left,
+            None => {
+                diff.hunks.clear();
+                diff.lines_left_out = diff.added.saturating_add(diff.removed);
+            }
+        }
+        diff
+    };
+    changes.iter().map(file_diff).map(fit).collect()
 }
 
 /// One line as the comparison gives it.

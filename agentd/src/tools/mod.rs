@@ -8,6 +8,7 @@ pub mod hint;
 pub mod output;
 mod params;
 pub mod search;
+pub mod undo;
 
 use proto::diff::FileDiff;
 use proto::event::Outcome;

@@ -109,6 +109,9 @@ pub struct Insert {
 pub struct Undo {
     /// How many, the last first.
     pub steps: u32,
+    /// [`Undone::newest`] of the preview that this follows: when the newest edit is another one now, nothing is done.
+    #[serde(default)]
+    pub newest: Option<u64>,
     /// Whether to write.
     pub mode: Mode,
 }

@@ -30,6 +30,9 @@ pub struct Start {
     /// How processes are accounted for.
     #[serde(default)]
     pub accounting: Wish,
+    /// Directories beside the workspace in which files may be viewed and edited, by the user's configuration.
+    #[serde(default)]
+    pub extra_roots: Vec<String>,
 }
 
 /// Limits of a shim.

@@ -11,6 +11,28 @@ const CONTEXT_LINES: usize = 4;
 /// small whatever is replaced.
 const SIDE_BYTES_MAX: usize = 128 * 1024;
 
+/// The most text of all changes of one answer, in bytes of JSON. Under the limit of a frame, and small enough to be written
+/// down with every step of an undo.
+pub(super) const ANSWER_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Makes a change fit an answer that has room for so many bytes: beyond it only the numbers of its lines are told.
+pub(super) fn fit(mut change: Change, room: &mut usize) -> Change {
+    // What serializes is a plain value; the worst case counts as too large.
+    let bytes = serde_json::to_vec(&change).map_or(usize::MAX, |text| text.len());
+    if let Some(left) = room.checked_sub(bytes) {
+        *room = left;
+        return change;
+    }
+    let count = |text: &str| text::lines(text.as_bytes()).count() as u64;
+    let shared = u64::from(change.context_above) + u64::from(change.context_below);
+    change.before_left_out += count(&change.before).saturating_sub(shared);
+    change.after_left_out += count(&change.after).saturating_sub(shared);
+    (change.context_above, change.context_below) = (0, 0);
+    change.before.clear();
+    change.after.clear();
+    change
+}
+
 /// Compares two contents line by line from both ends; none = there is no file.
 pub(super) fn between(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Change {
     let old: Vec<&[u8]> = text::lines(before.unwrap_or_default()).collect();

@@ -9,9 +9,9 @@
 //! Not here: workspace files are only ever touched by the caller.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use proto::ids::CallId;
@@ -19,10 +19,12 @@ use proto::shim::files::{Digest, FileReply};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::blobs::Blobs;
+
 /// Edits that can be taken back and call ids that are remembered.
 const EDITS_MAX: usize = 1000;
 
-/// Bytes of prior versions kept in all; the oldest edits go first.
+/// Bytes of prior versions kept in all, before they are compressed; the oldest edits go first.
 const STORE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// The journal is written anew when it has this many lines more than it needs.
@@ -83,6 +85,7 @@ enum Line {
 #[derive(Debug)]
 pub(super) struct History {
     dir: PathBuf,
+    blobs: Blobs,
     journal: File,
     /// Edits that were made, oldest first.
     done: Vec<Record>,
@@ -96,8 +99,7 @@ impl History {
     /// Opens the store; the second part is the edits whose outcome was not written down, to be given to
     /// [`History::settle`].
     pub(super) fn open(dir: &Path) -> io::Result<(Self, Vec<Record>)> {
-        // Prior versions are as private as the files were.
-        DirBuilder::new().recursive(true).mode(0o700).create(dir.join("blobs"))?;
+        let blobs = Blobs::open(dir.join("blobs"))?;
         let path = dir.join("edits.jsonl");
         let mut text = Vec::new();
         let mut journal = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path)?;
@@ -105,7 +107,7 @@ impl History {
         // A line that a crash cut short never counted.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         journal.set_len(whole as u64)?;
-        let mut history = Self { dir: dir.to_owned(), journal, done: Vec::new(), open: None, lines: 0, next: 1 };
+        let mut history = Self { dir: dir.to_owned(), blobs, journal, done: Vec::new(), open: None, lines: 0, next: 1 };
         let mut begun: Vec<Record> = Vec::new();
         for line in text[..whole].split_inclusive(|byte| *byte == b'\n') {
             history.lines += 1;
@@ -152,7 +154,7 @@ impl History {
     /// Keeps the prior bytes and writes the intent down. After this the edit may be made.
     pub(super) fn begin(&mut self, record: Record, prior: Option<&[u8]>) -> io::Result<()> {
         if let Some(bytes) = prior {
-            self.keep(bytes)?;
+            self.blobs.keep(bytes)?;
         }
         self.next = record.number + 1;
         self.append(&Line::Begin(Box::new(record.clone())))?;
@@ -186,35 +188,7 @@ impl History {
 
     /// Prior bytes; none when they were dropped to keep the store small.
     pub(super) fn bytes(&self, prior: &Prior) -> io::Result<Option<Vec<u8>>> {
-        match fs::read(self.blob(&prior.digest)) {
-            Ok(bytes) if digest(&bytes) == prior.digest => Ok(Some(bytes)),
-            Ok(_) => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn blob(&self, digest: &Digest) -> PathBuf {
-        self.dir.join("blobs").join(&digest.0)
-    }
-
-    fn keep(&self, bytes: &[u8]) -> io::Result<()> {
-        let path = self.blob(&digest(bytes));
-        if path.exists() {
-            return Ok(());
-        }
-        let temp = path.with_extension("part");
-        let written = (|| {
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temp)?;
-            file.write_all(bytes)?;
-            file.sync_data()?;
-            fs::rename(&temp, &path)
-        })();
-        if written.is_err() {
-            // The disk may be full; what was written of it is no use.
-            let _ = fs::remove_file(&temp);
-        }
-        written
+        self.blobs.read(prior)
     }
 
     fn append(&mut self, line: &Line) -> io::Result<()> {
@@ -252,7 +226,7 @@ impl History {
         for prior in dropped.iter().filter_map(|record| record.before.as_ref()) {
             let needed = self.done.iter().filter_map(|record| record.before.as_ref());
             if !needed.map(|prior| &prior.digest).any(|digest| *digest == prior.digest) {
-                let _ = fs::remove_file(self.blob(&prior.digest));
+                self.blobs.remove(&prior.digest);
             }
         }
         Ok(())
@@ -262,13 +236,7 @@ impl History {
     fn drop_orphans(&self, begun: &[Record]) -> io::Result<()> {
         let priors = self.done.iter().chain(begun).filter_map(|record| record.before.as_ref());
         let needed: HashSet<&str> = priors.map(|prior| prior.digest.0.as_str()).collect();
-        for entry in fs::read_dir(self.dir.join("blobs"))? {
-            let entry = entry?;
-            if !entry.file_name().to_str().is_some_and(|name| needed.contains(name)) {
-                fs::remove_file(entry.path())?;
-            }
-        }
-        Ok(())
+        self.blobs.keep_only(&needed)
     }
 
     fn rewrite(&mut self) -> io::Result<()> {

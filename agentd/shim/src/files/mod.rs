@@ -3,7 +3,7 @@
 //! In reading order: [`path`] turns a path into an open directory and a name, inside the roots whatever is swapped;
 //! [`view`] and [`list`] show; [`edit`] computes new bytes, [`near`] what may have been meant when a text is not there,
 //! [`change`] what differs; [`editing`] is the order of an edit, [`write`] the atomic deed, [`attributes`] what a file
-//! keeps; [`history`] holds what was replaced, [`undo`] brings it back; [`seen`] knows what the model has seen;
+//! keeps; [`history`] and [`blobs`] hold what was replaced, [`undo`] brings it back; [`seen`] knows what the model has seen;
 //! [`text`] knows bytes, lines and encodings. [`search`] finds: by content ([`grep`]) or name ([`glob`]), through [`walk`]
 //! and the rules of [`ignores`].
 //!
@@ -12,6 +12,7 @@
 //! Not here: wording for the model, approvals, who may call.
 
 mod attributes;
+mod blobs;
 mod change;
 mod edit;
 mod editing;
@@ -111,7 +112,7 @@ impl Files {
             FileOp::StrReplace(replace) => self.str_replace(replace, cwd).map_err(at(&replace.path)),
             FileOp::Insert(insert) => self.insert(insert, cwd).map_err(at(&insert.path)),
             FileOp::Undo(undo) => self.undo(undo),
-            FileOp::Changes {} => self.changes(),
+            FileOp::Changes {} => Ok(self.changes()),
             FileOp::Grep(grep) => return run(self.prepare(Wish::Grep(grep.clone()), cwd)),
             FileOp::Glob(glob) => return run(self.prepare(Wish::Glob(glob.clone()), cwd)),
         };

@@ -27,40 +27,54 @@ impl Files {
         };
         let applied = matches!(wish.mode, Mode::Apply(_));
         let wanted = wish.steps as usize;
-        let mut changes = match call.and_then(|call| self.history.answer(call)).cloned() {
+        let begun = match call.and_then(|call| self.history.answer(call)).cloned() {
             // A kill may have come between the steps: then the rest is still to do.
-            Some(FileReply::Undone(undone)) if undone.changes.len() < wanted => undone.changes,
+            Some(FileReply::Undone(undone)) if undone.changes.len() < wanted => Some(undone),
             Some(answer) => return Ok(answer),
-            None => Vec::new(),
+            None => None,
         };
-        let steps = self.steps_back(wanted - changes.len())?;
-        let mut left = self.history.standing().len() as u64;
-        for (record, change) in steps {
-            left -= 1;
-            changes.push(change);
-            if applied {
-                let reply = FileReply::Undone(Undone { applied, changes: changes.clone(), left });
-                self.take_back(&record, call, &reply)
-                    .map_err(|fault| FileError { path: record.path.clone(), fault })?;
-            }
+        let newest = self.history.standing().last().map_or(0, |record| record.number);
+        if begun.is_none() && wish.newest.is_some_and(|seen| seen != newest) {
+            return Err(FileError { path: String::new(), fault: Fault::ChangedSincePreview {} });
         }
-        Ok(FileReply::Undone(Undone { applied, changes, left }))
+        let left = self.history.standing().len() as u64;
+        let mut undone = match begun {
+            Some(undone) => Undone { left, stopped: None, ..undone },
+            None => Undone { applied, changes: Vec::new(), left, newest, stopped: None },
+        };
+        let mut room = change::ANSWER_BYTES_MAX;
+        for (record, change) in self.steps_back(wanted - undone.changes.len())? {
+            let mut next = Undone { left: undone.left - 1, ..undone.clone() };
+            next.changes.push(change::fit(change, &mut room));
+            if applied {
+                let reply = FileReply::Undone(next.clone());
+                if let Err(fault) = self.take_back(&record, call, &reply) {
+                    let error = FileError { path: record.path.clone(), fault };
+                    // What was taken back stays so, and is told.
+                    undone.stopped = (!undone.changes.is_empty()).then(|| error.clone());
+                    return if undone.stopped.is_some() { Ok(FileReply::Undone(undone)) } else { Err(error) };
+                }
+            }
+            undone = next;
+        }
+        Ok(FileReply::Undone(undone))
     }
 
     /// The sum of the session's changes, file by file, as far back as prior versions are kept.
-    pub(super) fn changes(&self) -> Result<FileReply, FileError> {
+    pub(super) fn changes(&self) -> FileReply {
         let mut seen: HashSet<&str> = HashSet::new();
-        let mut sum = Changes { changes: Vec::new(), left_out: 0 };
+        let mut sum = Changes { changes: Vec::new(), left_out: 0, unknown: Vec::new() };
+        let mut room = change::ANSWER_BYTES_MAX;
         for record in self.history.made().iter().filter(|record| seen.insert(&record.path)) {
-            let change = self.change_since(record);
-            let change = change.map_err(|fault| FileError { path: record.path.clone(), fault })?;
-            match change {
-                None => {}
-                Some(_) if sum.changes.len() == CHANGED_FILES_MAX => sum.left_out += 1,
-                Some(change) => sum.changes.push(change),
+            let told = sum.changes.len() + sum.unknown.len();
+            match self.change_since(record) {
+                Ok(None) => {}
+                Ok(Some(_)) | Err(_) if told == CHANGED_FILES_MAX => sum.left_out += 1,
+                Ok(Some(change)) => sum.changes.push(change::fit(change, &mut room)),
+                Err(fault) => sum.unknown.push(FileError { path: record.path.clone(), fault }),
             }
         }
-        Ok(FileReply::Changes(sum))
+        FileReply::Changes(sum)
     }
 
     /// From before an edit to now; none = the same, or not known any more.

@@ -47,6 +47,7 @@ impl Shim {
             limits: Limits::default(),
             secret_names: Vec::new(),
             accounting,
+            extra_roots: Vec::new(),
         };
         change(&mut start);
         let mut child = Command::new("/proc/self/exe")

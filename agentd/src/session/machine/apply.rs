@@ -72,6 +72,14 @@ impl Machine {
                 }
             }
             Entry::TurnEnded { .. } => self.phase = Phase::Idle,
+            Entry::UndoStarted(order) => self.phase = Phase::Undoing(order.clone()),
+            Entry::UndoEnded(result) => {
+                // It stands before the next prompt, in the same message.
+                if let Some(note) = &result.note {
+                    self.push_user(text_block(note));
+                }
+                self.phase = Phase::Idle;
+            }
             Entry::Created(_) | Entry::Notice { .. } | Entry::Renamed { .. } | Entry::Archived { .. } => {}
         }
     }
@@ -174,7 +182,7 @@ impl Machine {
 
     fn turn_mut(&mut self) -> Option<&mut Turn> {
         match &mut self.phase {
-            Phase::Idle => None,
+            Phase::Idle | Phase::Undoing(_) => None,
             Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _) => {
                 Some(turn)
             }

@@ -76,6 +76,18 @@ impl Run<'_> {
             Input::TimerFired => self.timer(),
             Input::Noticed { text } => self.record(Entry::Notice { text }),
             Input::RenameAsked { name, by } => self.record(Entry::Renamed { name, by }),
+            Input::UndoAsked(order) => {
+                if matches!(self.machine.phase, Phase::Idle) {
+                    self.record(Entry::UndoStarted(order.clone()));
+                    self.effect(Effect::RunUndo(order));
+                }
+            }
+            Input::UndoEnded(result) => {
+                if matches!(&self.machine.phase, Phase::Undoing(order) if order.undo == result.undo) {
+                    self.record(Entry::UndoEnded(*result));
+                    self.next_turn();
+                }
+            }
             Input::ArchiveAsked { by } => self.record(Entry::Archived { by }),
         }
     }
@@ -146,7 +158,9 @@ impl Run<'_> {
                 .filter(|call| !matches!(call.state, CallState::Done(_)))
                 .map(|call| call.id)
                 .collect(),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => Vec::new(),
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -154,7 +168,12 @@ impl Run<'_> {
     fn requesting(&self, request: RequestId) -> Option<(Turn, Try)> {
         match &self.machine.phase {
             Phase::Requesting(turn, this) if this.request == request => Some((turn.clone(), *this)),
-            Phase::Requesting(..) | Phase::Idle | Phase::Ready(_) | Phase::Backoff(..) | Phase::Calling(..) => None,
+            Phase::Requesting(..)
+            | Phase::Idle
+            | Phase::Ready(_)
+            | Phase::Backoff(..)
+            | Phase::Calling(..)
+            | Phase::Undoing(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use proto::ids::{CallId, RequestId};
 use uuid::Uuid;
 
-use crate::store::entry::{Entry, Expect};
+use crate::store::entry::{Entry, Expect, UndoOrder};
 
 /// Something to do, after the entries of the same step are on disk (see [`Effect::waits_for_disk`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub enum Effect {
         /// The call.
         call: CallId,
     },
+    /// Take edits back, or find out that they were.
+    RunUndo(UndoOrder),
 }
 
 impl Effect {
@@ -54,7 +56,7 @@ impl Effect {
     #[must_use]
     pub fn waits_for_disk(&self) -> bool {
         match self {
-            Self::RunCall { .. } | Self::ForgetCall { .. } | Self::CancelCall { .. } => true,
+            Self::RunCall { .. } | Self::ForgetCall { .. } | Self::CancelCall { .. } | Self::RunUndo(_) => true,
             Self::SendRequest { .. } | Self::CancelRequest { .. } | Self::AssessCall { .. } => false,
         }
     }

@@ -6,7 +6,7 @@ use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp};
 use uuid::Uuid;
 
 use crate::model::Reply;
-use crate::store::entry::{Expect, Prompt};
+use crate::store::entry::{Expect, Prompt, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
 
 /// Something that happened.
@@ -88,6 +88,10 @@ pub enum Input {
         /// Who.
         by: String,
     },
+    /// A client wants edits taken back; asked only when nothing runs.
+    UndoAsked(UndoOrder),
+    /// They were taken back, or could not be.
+    UndoEnded(Box<UndoResult>),
     /// A client archived the session.
     ArchiveAsked {
         /// Who.

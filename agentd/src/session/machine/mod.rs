@@ -9,6 +9,7 @@
 //!    │             Requesting ──────────────────▶ Backoff ──▶ Requesting    │
 //!    │                  │ reply with calls                                  │
 //!    │                  ▼                                                   │
+//!    ├── undo ended ◀── Undoing ◀── undo asked (only when Idle)                 │
 //!    └── turn ended  Calling: waiting → assessing → (asking) → running → done, one after the other
 //! ```
 //!

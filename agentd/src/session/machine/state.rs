@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::model::Message;
 use crate::policy::ShellFacts;
-use crate::store::entry::{CallResult, Expect, Prompt, StoredInput};
+use crate::store::entry::{CallResult, Expect, Prompt, StoredInput, UndoOrder};
 use crate::tools;
 use crate::tools::call::Parsed;
 use crate::tools::hint::Hint;
@@ -66,6 +66,8 @@ pub enum Phase {
     Backoff(Turn, Try, Timestamp),
     /// Tool calls are being worked off in order.
     Calling(Turn, Calling),
+    /// Edits are being taken back; no turn begins until that is over.
+    Undoing(UndoOrder),
 }
 
 /// A turn.
@@ -221,7 +223,7 @@ impl Machine {
                 CallState::Asking(asked) => Some(asked.as_ref()),
                 CallState::Waiting | CallState::Assessing | CallState::Running { .. } | CallState::Done(_) => None,
             }),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => None,
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => None,
         }
     }
 
@@ -236,7 +238,7 @@ impl Machine {
     pub fn call(&self, id: CallId) -> Option<&Call> {
         match &self.phase {
             Phase::Calling(_, calling) => calling.calls.iter().find(|call| call.id == id),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) => None,
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => None,
         }
     }
 
@@ -257,7 +259,7 @@ impl Machine {
     #[must_use]
     pub fn turn(&self) -> Option<&Turn> {
         match &self.phase {
-            Phase::Idle => None,
+            Phase::Idle | Phase::Undoing(_) => None,
             Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _) => {
                 Some(turn)
             }
@@ -270,7 +272,7 @@ impl Machine {
         match &self.phase {
             Phase::Backoff(_, _, until) => Some(*until),
             Phase::Calling(..) => self.asking().map(|approval| approval.expires_at),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) => None,
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Undoing(_) => None,
         }
     }
 }

@@ -1,11 +1,10 @@
-//! Claims about the machine: tables for the named cases, a property for everything else.
+//! Claims about the machine: tables for the named cases, a property for everything else in [`lives`].
 
-use std::collections::HashMap;
+mod lives;
 
-use proptest::prelude::*;
 use proto::approval::{Decider, OtherSubject, Subject, Verdict};
 use proto::event::{Outcome, Problem, TurnOutcome, Usage};
-use proto::ids::{CallId, PromptId, RequestId, SessionId, Timestamp};
+use proto::ids::{CallId, PromptId, RequestId, SessionId, Timestamp, UndoId};
 use proto::json::JsonText;
 use proto::request::ApproveMode;
 use uuid::Uuid;
@@ -13,7 +12,7 @@ use uuid::Uuid;
 use super::*;
 use crate::content::Part;
 use crate::model::{BlockKind, Reply, ReplyBlock, Role, StopReason, ToolInput, ToolUse};
-use crate::store::entry::{Entry, Expect, Prompt};
+use crate::store::entry::{Entry, Expect, Prompt, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
 
 /// A machine under test: deterministic ids, a clock of its own, everything recorded.
@@ -49,7 +48,9 @@ impl Bench {
     fn request(&self) -> RequestId {
         match self.machine.phase() {
             Phase::Requesting(_, this) | Phase::Backoff(_, this, _) => this.request,
-            Phase::Idle | Phase::Ready(_) | Phase::Calling(..) => panic!("no request: {:?}", self.machine.phase()),
+            Phase::Idle | Phase::Ready(_) | Phase::Calling(..) | Phase::Undoing(_) => {
+                panic!("no request: {:?}", self.machine.phase())
+            }
         }
     }
 
@@ -72,6 +73,24 @@ impl Bench {
     fn finish(&mut self, text: &str) -> Vec<Effect> {
         let call = self.open_call();
         self.step(Input::CallEnded { call, result: Box::new(done(text)), duration_ms: 5 })
+    }
+
+    fn undo(&mut self) -> Vec<Effect> {
+        self.made += 1;
+        let undo = UndoId(Uuid::from_u128(self.made));
+        self.step(Input::UndoAsked(UndoOrder { undo, steps: 1, newest: None, by: "t".into() }))
+    }
+
+    /// The running undo is over, or another one that nobody asked for.
+    fn undone(&mut self, fits: bool) -> Vec<Effect> {
+        let running = match self.machine.phase() {
+            Phase::Undoing(order) => order.undo,
+            _ => UndoId(Uuid::max()),
+        };
+        let undo = if fits { running } else { UndoId(Uuid::max()) };
+        let note = Some("note".into());
+        let (by, diffs) = ("t".into(), Vec::new());
+        self.step(Input::UndoEnded(Box::new(UndoResult { undo, by, diffs, left: 0, newest: 0, problem: None, note })))
     }
 
     fn kinds(&self) -> Vec<&'static str> {
@@ -412,176 +431,26 @@ fn queued_prompts_wait_their_turn_and_can_be_taken_back() {
     assert_eq!(bench.machine.turn().unwrap().prompt, queued[1]);
 }
 
-/// What a random life of a session is made of.
-#[derive(Clone, Debug)]
-enum Move {
-    Prompt(ApproveMode),
-    Reply(u8, u8),
-    Fail(bool),
-    Assess(u8),
-    Answer(u8),
-    Finish,
-    Interrupt,
-    Later,
-    Crash,
+#[test]
+fn an_undo_waits_for_rest_and_what_it_put_back_stands_before_the_next_prompt() {
+    let mut bench = Bench::new();
+    bench.prompt(ApproveMode::All);
+    assert!(bench.undo().is_empty(), "a turn runs");
+    bench.reply(StopReason::EndTurn, vec![text("a")]);
+    assert!(matches!(bench.undo().as_slice(), [Effect::RunUndo(_)]));
+    assert!(bench.prompt(ApproveMode::All).is_empty(), "a prompt waits for the undo");
+    assert!(bench.undone(false).is_empty(), "an end of another undo changes nothing");
+    assert!(matches!(bench.undone(true).as_slice(), [Effect::SendRequest { .. }]));
+    assert_eq!(bench.history(), ["user: text", "assistant: text", "user: text text"]);
+    assert!(bench.undone(true).is_empty(), "it ends once");
 }
 
-fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let one = prop_oneof![
-        2 => prop_oneof![Just(ApproveMode::Ask), Just(ApproveMode::Deny), Just(ApproveMode::All)].prop_map(Move::Prompt),
-        6 => (0_u8..9, 0_u8..5).prop_map(|(stop, calls)| Move::Reply(stop, calls)),
-        1 => any::<bool>().prop_map(Move::Fail),
-        6 => (0_u8..4).prop_map(Move::Assess),
-        3 => (0_u8..3).prop_map(Move::Answer),
-        6 => Just(Move::Finish),
-        1 => Just(Move::Interrupt),
-        1 => Just(Move::Later),
-        2 => Just(Move::Crash),
-    ];
-    proptest::collection::vec(one, 1..80)
-}
-
-/// Plays a move if it fits the present state; the world only reports what was asked of it.
-fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
-    match step {
-        Move::Prompt(approve) => {
-            bench.prompt(*approve);
-        }
-        Move::Reply(stop, calls) if matches!(bench.machine.phase(), Phase::Requesting(..)) => {
-            let stop = match stop {
-                0 => StopReason::EndTurn,
-                1 => StopReason::MaxTokens,
-                2 => StopReason::PauseTurn,
-                3 => StopReason::Refusal { category: None, explanation: None },
-                4 => StopReason::ContextWindowExceeded,
-                5 => StopReason::Unknown("x".into()),
-                _ => StopReason::ToolUse,
-            };
-            let mut blocks = vec![text("t")];
-            for _ in 0..*calls {
-                *serial += 1;
-                let id = format!("toolu_{serial}");
-                blocks.push(if serial.is_multiple_of(7) { broken(&id) } else { call(&id) });
-            }
-            bench.reply(stop, blocks);
-        }
-        Move::Fail(again) if matches!(bench.machine.phase(), Phase::Requesting(..)) => {
-            let request = bench.request();
-            let problem = Problem { code: "x".into(), message: "m".into(), hint: String::new(), request_id: None };
-            let next_try = again.then_some(Timestamp(bench.now + 10));
-            bench.step(Input::RequestFailed { request, problem, next_try });
-        }
-        Move::Assess(kind) => {
-            let assessing = match bench.machine.phase() {
-                Phase::Calling(_, calling) => calling.calls.iter().any(|c| matches!(c.state, CallState::Assessing)),
-                _ => false,
-            };
-            if assessing {
-                match kind {
-                    0 => drop(bench.assess(allow())),
-                    1 => drop(bench.assess(ask())),
-                    2 => drop(bench.assess(Ruling::Deny { reason: "r".into() })),
-                    _ => {
-                        let call = bench.open_call();
-                        let settled = Box::new(Assessment::Settled(crate::tools::failure("no")));
-                        bench.step(Input::CallAssessed { call, assessment: settled });
-                    }
-                }
-            }
-        }
-        Move::Answer(kind) => {
-            if let Some(approval) = bench.machine.asking().map(|asked| asked.id) {
-                let verdict = match kind {
-                    0 => Verdict::Once {},
-                    1 => Verdict::Session {},
-                    _ => Verdict::Deny { reason: None },
-                };
-                bench.step(Input::ApprovalAnswered { approval, verdict, by: client() });
-            }
-        }
-        Move::Finish => {
-            let running = match bench.machine.phase() {
-                Phase::Calling(_, calling) => {
-                    calling.calls.iter().any(|c| matches!(c.state, CallState::Running { .. }))
-                }
-                _ => false,
-            };
-            if running {
-                bench.finish("r");
-            }
-        }
-        Move::Interrupt => drop(bench.step(Input::InterruptAsked { by: "t".into() })),
-        Move::Later => {
-            bench.now += 100_000;
-            bench.step(Input::TimerFired);
-        }
-        Move::Crash => {
-            let mut replayed = machine();
-            bench.log.iter().for_each(|entry| replayed.apply(entry));
-            assert_eq!(replayed.history(), bench.machine.history(), "a replayed log gives the history that was lived");
-            bench.machine = replayed;
-            bench.step(Input::Resumed);
-        }
-        Move::Reply(..) | Move::Fail(_) => {}
-    }
-}
-
-/// Each kept call has exactly one result, in the very next message, results first; nothing ran that was not started.
-fn check(bench: &Bench) {
-    let history = bench.machine.history();
-    for (at, message) in history.iter().enumerate() {
-        if at > 0 {
-            assert_ne!((message.role, history[at - 1].role), (Role::User, Role::User), "neighbours are merged");
-        }
-        let of = |message: &crate::model::Message, kind: &str, field: &str| -> Vec<String> {
-            let blocks = message.content.iter().map(JsonText::to_value);
-            blocks.filter(|b| b["type"] == kind).filter_map(|b| b[field].as_str().map(str::to_owned)).collect()
-        };
-        let calls = of(message, "tool_use", "id");
-        if calls.is_empty() {
-            continue;
-        }
-        match history.get(at + 1) {
-            Some(next) => {
-                assert_eq!(of(next, "tool_result", "tool_use_id"), calls, "one result each, in order");
-                let first_text = next.content.iter().position(|b| b.to_value()["type"] == "text");
-                assert!(first_text.is_none_or(|first| first >= calls.len()), "results stand first");
-            }
-            None => {
-                assert!(matches!(bench.machine.phase(), Phase::Calling(..)), "unanswered calls are being worked off")
-            }
-        }
-    }
-    let mut state: HashMap<CallId, u32> = HashMap::new();
-    for entry in &bench.log {
-        match entry {
-            Entry::CallStarted { call, .. } => assert!(state.insert(*call, 0).is_none(), "started twice"),
-            Entry::CallFinished(result) => {
-                let ran = state.contains_key(&result.call);
-                let needs_start = matches!(result.outcome, Outcome::Exited { .. });
-                assert!(!needs_start || ran, "a result without a start");
-                *state.entry(result.call).or_default() += 1;
-            }
-            _ => {}
-        }
-    }
-    assert!(state.values().all(|results| *results <= 1), "two results for one call");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
-
-    #[test]
-    fn any_life_of_a_session_keeps_its_promises(moves in moves()) {
-        let mut bench = Bench::new();
-        let mut serial = 0;
-        for step in &moves {
-            play(&mut bench, step, &mut serial);
-            check(&bench);
-        }
-        let mut replayed = machine();
-        bench.log.iter().for_each(|entry| replayed.apply(entry));
-        prop_assert_eq!(replayed.history(), bench.machine.history());
-        prop_assert_eq!(replayed.queued().collect::<Vec<_>>(), bench.machine.queued().collect::<Vec<_>>());
-    }
+#[test]
+fn an_undo_that_a_crash_cut_is_asked_for_again_by_its_id() {
+    let mut bench = Bench::new();
+    let effects = bench.undo();
+    let mut replayed = machine();
+    bench.log.iter().for_each(|entry| replayed.apply(entry));
+    bench.machine = replayed;
+    assert_eq!(bench.step(Input::Resumed), effects);
 }

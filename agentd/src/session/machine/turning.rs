@@ -12,7 +12,7 @@ impl Run<'_> {
     pub(super) fn interrupt(&mut self, by: String) {
         let Some(turn) = self.machine.turn().map(|turn| turn.id) else { return };
         match &self.machine.phase {
-            Phase::Idle => {}
+            Phase::Idle | Phase::Undoing(_) => {}
             Phase::Requesting(_, this) => {
                 let request = this.request;
                 self.record(Entry::InterruptRequested { turn, by });
@@ -55,7 +55,7 @@ impl Run<'_> {
                     self.answered(id, Verdict::Deny { reason: None }, Decider::Expiry {});
                 }
             }
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) => {}
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Undoing(_) => {}
         }
     }
 
@@ -67,6 +67,11 @@ impl Run<'_> {
             Phase::Requesting(turn, this) => {
                 let (turn, this) = (turn.id, *this);
                 self.send_try(turn, this);
+            }
+            // By the same id nothing is taken back twice.
+            Phase::Undoing(order) => {
+                let order = order.clone();
+                self.effect(Effect::RunUndo(order));
             }
             // Timers and questions live in the state.
             Phase::Backoff(..) => {}

@@ -108,13 +108,14 @@ pub fn op(input: &EditorInput, mode: Mode) -> FileOp {
     }
 }
 
+/// Why a file operation was refused.
+#[must_use]
+pub fn fault_text(error: &FileError) -> String {
+    fault::text(error)
+}
+
 /// What the model receives for the shim's answer.
 #[must_use]
 pub fn render(input: &EditorInput, reply: &FileReply) -> ToolResult {
     render::render(input, reply)
-}
-
-/// Why a file operation was refused, for the model.
-pub(super) fn fault_text(error: &FileError) -> String {
-    fault::text(error)
 }

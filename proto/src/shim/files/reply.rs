@@ -206,6 +206,12 @@ pub struct Undone {
     pub changes: Vec<Change>,
     /// Edits that can still be taken back.
     pub left: u64,
+    /// The number of the newest of these edits: it names all that was there to take back.
+    #[serde(default)]
+    pub newest: u64,
+    /// What kept the rest of the wanted edits from being taken back, when some were.
+    #[serde(default)]
+    pub stopped: Option<FileError>,
 }
 
 /// The session's changes, one for each file, from before its first kept edit to now.
@@ -215,4 +221,7 @@ pub struct Changes {
     pub changes: Vec<Change>,
     /// Files left out to keep the answer small.
     pub left_out: u64,
+    /// Files whose change cannot be told, because what is there now cannot be read.
+    #[serde(default)]
+    pub unknown: Vec<FileError>,
 }

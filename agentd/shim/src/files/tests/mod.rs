@@ -143,5 +143,5 @@ fn create(path: &str, text: &str) -> FileOp {
 }
 
 fn undo(steps: u32) -> FileOp {
-    FileOp::Undo(Undo { steps, mode: apply() })
+    FileOp::Undo(Undo { steps, newest: None, mode: apply() })
 }

@@ -72,7 +72,7 @@ fn a_previewed_undo_shows_every_step_and_writes_nothing() {
     bench.put("a", "1\n");
     bench.edit(&replace("a", "1", "2"));
     bench.edit(&replace("a", "2", "3"));
-    let op = FileOp::Undo(Undo { steps: 2, mode: Mode::Preview {} });
+    let op = FileOp::Undo(Undo { steps: 2, newest: None, mode: Mode::Preview {} });
     let FileReply::Undone(undone) = bench.op(&op) else { panic!("not undone") };
     let steps: Vec<(&str, &str)> = undone.changes.iter().map(|c| (c.before.as_str(), c.after.as_str())).collect();
     assert_eq!((steps, undone.applied, undone.left), (vec![("3\n", "2\n"), ("2\n", "1\n")], false, 0));
@@ -85,7 +85,7 @@ fn an_undo_is_done_once_for_a_call() {
     bench.put("a", "1\n");
     bench.edit(&replace("a", "1", "2"));
     bench.edit(&replace("a", "2", "3"));
-    let op = FileOp::Undo(Undo { steps: 1, mode: apply_as(CallId::new()) });
+    let op = FileOp::Undo(Undo { steps: 1, newest: None, mode: apply_as(CallId::new()) });
     let first = bench.op(&op);
     assert_eq!(bench.op(&op), first);
     assert_eq!(bench.text("a"), "2\n");

@@ -1,0 +1,156 @@
+//! What clients ask of a session beyond a word: checks first, then the machine, then the answer.
+
+use proto::approval::{Decider, Verdict};
+use proto::ids::{ApprovalId, Seq};
+use proto::response::{Accepted, Answered, ErrorCode, Undone, WireError};
+use proto::shim::files::{FileOp, FileReply};
+
+use super::super::command::Reply;
+use super::super::file_task::{Look, TRIES_MAX, Unanswered, UndoTry, unreachable_shell};
+use super::super::machine::{Input, Phase};
+use super::super::storage_error;
+use super::Actor;
+use crate::store::entry::{Entry, Prompt, UndoOrder, UndoResult};
+use crate::tools::undo;
+
+/// Why there is no answer when every shell that was asked died.
+const DIED: &str = "its process died";
+
+impl Actor {
+    pub(in crate::session) async fn prompt(&mut self, prompt: Prompt) -> Result<Accepted, WireError> {
+        let id = prompt.prompt;
+        if !self.prompts.contains_key(&id) {
+            self.check_served()?;
+            self.take(Input::PromptSubmitted(prompt)).await;
+            self.stored(())?;
+        }
+        let seq = self.prompts.get(&id).copied().unwrap_or(self.head);
+        Ok(Accepted { session: self.id, prompt: id, seq })
+    }
+
+    pub(in crate::session) async fn answer(
+        &mut self,
+        approval: ApprovalId,
+        digest: Option<&str>,
+        verdict: Verdict,
+        by: Decider,
+    ) -> Result<Answered, WireError> {
+        if let Some(closed) = self.machine.answer_of(approval) {
+            let (verdict, by) = (closed.verdict.clone(), closed.by.clone());
+            return Ok(Answered { approval, verdict, by, yours: false });
+        }
+        let Some(asked) = self.machine.asking().filter(|asked| asked.id == approval) else {
+            return Err(WireError {
+                code: ErrorCode::NotFound,
+                message: format!("no open approval {}", approval.short()),
+                hint: "`agentctl approvals` lists the open ones".into(),
+            });
+        };
+        if digest.is_some_and(|digest| digest != asked.digest) {
+            return Err(conflict("the answer is for something else than what is asked", "look at it again"));
+        }
+        if matches!(verdict, Verdict::Always {}) {
+            return Err(conflict(
+                "this call has no rule that could be written for it",
+                "answer once or for the session",
+            ));
+        }
+        self.take(Input::ApprovalAnswered { approval, verdict: verdict.clone(), by: by.clone() }).await;
+        self.stored(Answered { approval, verdict, by, yours: true })
+    }
+
+    /// Takes edits back; the reply waits for the row that says so. The same id again gets the same answer.
+    pub(in crate::session) async fn undo(&mut self, order: UndoOrder, reply: Reply<Undone>) {
+        let id = order.undo;
+        if let Some(seq) = self.undos.get(&id).copied() {
+            let _ = reply.send(self.undo_at(seq).await);
+            return;
+        }
+        if !matches!(self.machine.phase(), Phase::Undoing(running) if running.undo == id) {
+            let ready = self.check_served().and_then(|()| self.check_resting());
+            if let Err(error) = ready {
+                let _ = reply.send(Err(error));
+                return;
+            }
+            self.take(Input::UndoAsked(order)).await;
+            if let Err(error) = self.stored(()) {
+                let _ = reply.send(Err(error));
+                return;
+            }
+        }
+        self.undo_waiters.push((id, reply));
+    }
+
+    /// The answer that an undo was given.
+    async fn undo_at(&self, seq: Seq) -> Result<Undone, WireError> {
+        let rows = self.context.store.rows(self.id, Seq(seq.0.saturating_sub(1)), 1).await;
+        match rows.map_err(|error| storage_error(&error))?.first().map(|row| &row.entry) {
+            Some(Entry::UndoEnded(result)) => undo::answer(result),
+            Some(_) | None => Err(conflict("the undo's row is not there any more", "")),
+        }
+    }
+
+    /// An undo's row is on disk: who waits for it hears.
+    pub(in crate::session) fn undo_over(&mut self, seq: Seq, result: &UndoResult) {
+        self.undos.insert(result.undo, seq);
+        for (id, reply) in std::mem::take(&mut self.undo_waiters) {
+            if id == result.undo {
+                let _ = reply.send(undo::answer(result));
+            } else {
+                self.undo_waiters.push((id, reply));
+            }
+        }
+    }
+
+    /// The shell that was asked is dead: another is asked, unless that goes on and on.
+    pub(in crate::session) async fn ask_again(&mut self, what: Unanswered) {
+        match what {
+            Unanswered::Undo(UndoTry { order, tries }) if self.row.archived || tries + 1 >= TRIES_MAX => {
+                self.take(Input::UndoEnded(Box::new(undo::no_shell(&order, DIED)))).await;
+            }
+            Unanswered::Undo(this) => self.deeds.undo(UndoTry { tries: this.tries + 1, ..this }),
+            Unanswered::Look(look) if self.row.archived || look.tries + 1 >= TRIES_MAX => {
+                let _ = look.reply.send(Err(unreachable_shell(DIED)));
+            }
+            Unanswered::Look(look) => self.deeds.look(Look { tries: look.tries + 1, ..look }),
+        }
+    }
+
+    /// Looks at the files; the reply comes when the shell has answered.
+    pub(in crate::session) fn look(&mut self, op: FileOp, resting: bool, reply: Reply<FileReply>) {
+        let ready = self.check_served().and_then(|()| if resting { self.check_resting() } else { Ok(()) });
+        match ready {
+            Ok(()) => self.deeds.look(Look { op, reply, tries: 0 }),
+            Err(error) => {
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+
+    fn check_served(&self) -> Result<(), WireError> {
+        if self.row.archived {
+            return Err(conflict("the session is archived", "start a new one with `agentctl ask --new`"));
+        }
+        Ok(())
+    }
+
+    fn check_resting(&self) -> Result<(), WireError> {
+        match self.machine.phase() {
+            Phase::Idle => Ok(()),
+            Phase::Undoing(_) => Err(conflict("another undo is under way in this session", "try again")),
+            Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Calling(..) => Err(conflict(
+                "a turn runs in this session; nothing is taken back while the agent may be editing",
+                "wait for its end, or end it with `agentctl interrupt`",
+            )),
+        }
+    }
+
+    /// The value, unless the disk failed meanwhile.
+    pub(in crate::session) fn stored<T>(&self, value: T) -> Result<T, WireError> {
+        self.stale.as_ref().map_or(Ok(value), |error| Err(storage_error(error)))
+    }
+}
+
+pub(in crate::session) fn conflict(message: &str, hint: &str) -> WireError {
+    WireError { code: ErrorCode::Conflict, message: message.into(), hint: hint.into() }
+}
