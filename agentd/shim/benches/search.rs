@@ -4,6 +4,8 @@
 //! on it, and prints one JSON object a line with the ratio of the best times. While one search runs, the shell's
 //! round trips show that the loop is not held up. Without `rg` there is nothing to compare with, which is said.
 
+#![allow(clippy::expect_used, reason = "a measurement that cannot go on has failed")]
+
 #[path = "../tests/common.rs"]
 mod common;
 
