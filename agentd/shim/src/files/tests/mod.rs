@@ -4,6 +4,7 @@ mod confine;
 mod edits;
 mod misses;
 mod safety;
+mod searches;
 mod undo;
 mod views;
 
