@@ -6,7 +6,7 @@
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot go on has failed")]
 
-#[path = "../tests/common.rs"]
+#[path = "../tests/common/mod.rs"]
 mod common;
 
 use std::fs;

@@ -64,6 +64,8 @@ pub(crate) struct Bash {
     ctl: File,
     heard: Vec<u8>,
     heard_ctl: Vec<u8>,
+    /// The shell has closed its end of the socket: it is gone, or about to be.
+    hung_up: bool,
     pub(crate) text: Script,
 }
 
@@ -108,6 +110,7 @@ impl Bash {
             ctl,
             heard: Vec::new(),
             heard_ctl: Vec::new(),
+            hung_up: false,
             text,
         })
     }
@@ -165,13 +168,19 @@ impl Bash {
     }
 
     /// Ends the shell at once.
-    pub(crate) fn kill(&self) {
-        let _ = kill(self.pid, Signal::SIGKILL);
+    /// Kills the shell. Says whether there was still one: a process that is over and waited for is not.
+    pub(crate) fn kill(&self) -> bool {
+        kill(self.pid, Signal::SIGKILL) != Err(nix::errno::Errno::ESRCH)
+    }
+
+    /// Whether the shell has closed its end of the socket. Such a socket is always ready and has nothing more to say.
+    pub(crate) fn hung_up(&self) -> bool {
+        self.hung_up
     }
 
     /// What the wrapper has said on the socket since the last time.
     pub(crate) fn listen(&mut self) -> io::Result<Vec<Said>> {
-        hear(&mut self.socket, &mut self.heard)?;
+        self.hung_up |= hear(&mut self.socket, &mut self.heard)? == Heard::End;
         Ok(messages(&mut self.heard, self.text.nonce()))
     }
 
@@ -191,22 +200,31 @@ fn messages(heard: &mut Vec<u8>, nonce: &str) -> Vec<Said> {
     said
 }
 
+/// Whether more may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    /// That was all for now.
+    All,
+    /// The other side has closed.
+    End,
+}
+
 /// Reads what is there.
-fn hear(source: &mut impl Read, heard: &mut Vec<u8>) -> io::Result<()> {
+fn hear(source: &mut impl Read, heard: &mut Vec<u8>) -> io::Result<Heard> {
     let mut buffer = [0; READ_BYTES];
     loop {
         match source.read(&mut buffer) {
-            Ok(0) => return Ok(()),
+            Ok(0) => return Ok(Heard::End),
             Ok(count) => {
                 heard.extend_from_slice(&buffer[..count]);
                 if heard.len() > HEARD_MAX {
                     heard.clear();
                 }
                 if count < buffer.len() {
-                    return Ok(());
+                    return Ok(Heard::All);
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Heard::All),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

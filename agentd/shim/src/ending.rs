@@ -6,8 +6,9 @@
 
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use proto::ids::CallId;
-use proto::shim::outcome::{End, Renewed, RestartResult, Why};
+use proto::shim::outcome::{End, ExitStatus, Renewed, RestartResult, Why};
 use proto::shim::reply::{FromShim, Reply};
 
 use crate::calls::Stage;
@@ -96,8 +97,10 @@ impl Host {
             // The same ones may be met again while they die.
             running.killed = running.killed.max(count);
         }
-        if !shell_back && age >= GRACE + PATIENCE {
-            self.bash.kill();
+        if !shell_back && age >= GRACE + PATIENCE && !self.bash.kill() {
+            // It was waited for and nobody was told: without this the command would never end.
+            self.on_shell_end(ExitStatus::Signal(Signal::SIGKILL as i32));
+            return;
         }
         if age >= KILL_WAIT && shell_back {
             // What is left cannot be killed now (it is stuck in the kernel); it dies when the kernel lets go.

@@ -172,7 +172,8 @@ impl Host {
             (Source::Signals, PollFd::new(self.signals.as_fd(), input)),
             (Source::Ctl, PollFd::new(self.bash.ctl(), input)),
         ];
-        if self.deaf_until.is_none() {
+        // A socket that is closed on the other side is ready for ever; the shell's end is told by its signal.
+        if self.deaf_until.is_none() && !self.bash.hung_up() {
             fds.push((Source::Said, PollFd::new(self.bash.socket(), input)));
         }
         if let Some(running) = &self.running {
