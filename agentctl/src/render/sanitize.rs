@@ -1,7 +1,7 @@
 //! The one place where foreign text is made harmless: what a model, a tool or a file wrote may hold control sequences
 //! that move the cursor, rewrite what was shown, set the clipboard or reorder a command on the screen.
 //!
-//! Invariant: the result holds no control character but line feed and tab ([`lines`]) or none at all ([`line`]), no
+//! Invariant: the result holds no control character but line feed and tab ([`lines`]) or none at all ([`line()`]), no
 //! bidirectional control and no invisible tag character. What was there is shown, never dropped: a hidden character is
 //! a fact the reader needs.
 
@@ -52,7 +52,7 @@ pub fn json(text: &str) -> String {
 }
 
 /// Takes out complete colour and erase-line sequences, which only decorate: a running command's output reads better
-/// without them. Everything else stays, for [`line`] to show.
+/// without them. Everything else stays, for [`line()`] to show.
 #[must_use]
 pub fn without_colors(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());

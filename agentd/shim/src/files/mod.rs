@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`path`] turns a path into an open directory and a name, inside the roots whatever is swapped;
 //! [`view`] and [`list`] show; [`edit`] computes new bytes, [`near`] what may have been meant when a text is not there,
-//! [`change`] what differs; [`editing`] is the order of an edit, [`write`] the atomic deed, [`attributes`] what a file
+//! [`change`] what differs; [`editing`] is the order of an edit, [`mod@write`] the atomic deed, [`attributes`] what a file
 //! keeps; [`history`] and [`blobs`] hold what was replaced, [`undo`] brings it back; [`seen`] knows what the model has seen;
 //! [`text`] knows bytes, lines and encodings. [`search`] finds: by content ([`grep`]) or name ([`glob`]), through [`walk`]
 //! and the rules of [`ignores`].

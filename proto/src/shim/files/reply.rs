@@ -129,7 +129,7 @@ pub struct ImageView {
 pub struct Edited {
     /// Whether it was written.
     pub applied: bool,
-    /// What it starts from; an approval hands it back in [`Apply::expect`].
+    /// What it starts from; an approval hands it back in `Apply::expect`.
     pub basis: Basis,
     /// What it changes.
     pub change: Change,

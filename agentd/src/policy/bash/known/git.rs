@@ -3,7 +3,7 @@
 //! Not listed, so never proved: `-c`, `--git-dir`, `--exec-path`, `--paginate`, `--output`, `--ext-diff`, `--textconv`,
 //! `--show-signature`, `--open-files-in-pager`, everything that talks to a remote, and formats that verify signatures.
 //! A repository's own configuration can run programs under every subcommand; that is the context's
-//! [`Repository`](crate::policy::Repository), and after a change of directory nobody knows it.
+//! [`Repository`], and after a change of directory nobody knows it.
 
 use super::super::value::Value;
 use super::options::{Parsed, Table};
