@@ -223,7 +223,8 @@ impl Host {
         if let End::Exited { status } = end {
             self.last_status = status;
         }
-        if running.ending.is_some() {
+        if running.ending.is_some() && renewed.is_none() {
+            // A shell that was started since knows nothing of it, and might not have its trap yet.
             self.end_abort();
         }
         let freed = running.freed;
