@@ -34,6 +34,9 @@ pub enum Command {
         #[arg(long)]
         explain: bool,
     },
+    /// End the shells if the unit was stopped for good; the unit's ExecStopPost=
+    #[command(hide = true)]
+    AfterStop,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 stopped as asked; 1 failed; 2 wrong arguments; 3 wrong configuration; \

@@ -3,8 +3,8 @@
 //! Start: folders → lock and socket → database → sessions with something under way → accept → READY. A failure before
 //! READY is one sentence and an exit code; nothing is left behind.
 //!
-//! Stop: no new connections → clients told → sessions let go of their shells, which run on (or are ended, when asked) →
-//! everything queued is on disk → the socket is removed → the lock is free.
+//! Stop: no new connections → clients told → sessions let go of their shells, which run on (or are ended, when asked or
+//! when the unit is stopped for good) → everything queued is on disk → the socket is removed → the lock is free.
 
 use std::io::Write;
 use std::os::fd::FromRawFd;
@@ -12,9 +12,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use proto::ids::{Seq, SessionId};
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::cli::Cli;
 use crate::config::load::{self, ConfigError, Loaded};
@@ -26,7 +28,7 @@ use crate::session::Context;
 use crate::session::registry::Registry;
 use crate::signals::{Asked, Listener};
 use crate::store::{Store, StoreError};
-use crate::systemd;
+use crate::systemd::{self, manager, notify, watchdog};
 
 /// Why the daemon does not serve.
 #[derive(Debug, Error)]
@@ -108,7 +110,7 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
         listener::private_folder(folder)?;
     }
     let activated = systemd::socket()?;
-    let (listener, guard) = listener::listen(&paths.socket, activated)?.split();
+    let (listener, guard) = listener::listen(&paths.socket, activated).await?.split();
     let store = Store::open(&paths.database())?;
     let mut signals = Listener::new()?;
     let keys = Keys::new(key_sources(&config), &|name| std::env::var(name).ok());
@@ -123,23 +125,33 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     let (tell, config_state) = watch::channel(state);
     let server = Arc::new(Server::new(registry, config_state, stop.clone()));
     ready.say("READY");
-    systemd::ready();
+    notify::ready();
     tracing::info!(pid = std::process::id(), socket = %paths.socket.display(), "serving");
-    let serving = server.serve(listener);
-    tokio::pin!(serving);
+    let (ask, questions) = mpsc::channel(1);
+    let serving = server.serve(listener, questions);
+    let watchdog = watchdog::feed(watchdog::limit(), || answers(&ask, &context.store));
+    tokio::pin!(serving, watchdog);
+    let mut for_good = false;
     loop {
         tokio::select! {
             () = &mut serving => break,
+            () = &mut watchdog => {}
             asked = signals.next() => match asked {
                 Asked::Stop => {
-                    systemd::stopping();
+                    notify::stopping();
+                    // Asked now: the job that stops us is there for as long as we are.
+                    for_good = manager::stops_for_good().await;
                     stop.cancel();
                 }
                 Asked::Reload => reload(cli, &context, &tell),
             },
         }
     }
-    if server.stop_shells.load(Ordering::Relaxed) {
+    if for_good {
+        tracing::info!("the unit is stopped for good; ending the shells");
+        server.registry.wind_down(context.config().shell.stop_grace.get()).await;
+    }
+    if for_good || server.stop_shells.load(Ordering::Relaxed) {
         server.registry.end_shells().await;
     }
     sessions_stop.cancel();
@@ -150,7 +162,21 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Returns when the loop that accepts and both sides of the store have answered; does not return when one never does.
+async fn answers(ask: &mpsc::Sender<oneshot::Sender<()>>, store: &Store) {
+    let (answer, heard) = oneshot::channel();
+    let accepting = ask.send(answer).await.is_ok() && heard.await.is_ok();
+    let writing = store.flush().await;
+    // A session that does not exist has no rows; finding that out takes a query.
+    let reading = store.rows(SessionId(Uuid::nil()), Seq(0), 1).await;
+    if let (true, Ok(()), Ok(_)) = (accepting, writing, reading) {
+        return;
+    }
+    std::future::pending().await
+}
+
 fn reload(cli: &Cli, context: &Context, tell: &watch::Sender<ConfigState>) {
+    notify::reloading();
     match configuration(cli, &context.paths) {
         Ok(loaded) => {
             context.keys.reload(key_sources(&loaded.config));
@@ -158,11 +184,13 @@ fn reload(cli: &Cli, context: &Context, tell: &watch::Sender<ConfigState>) {
             let files = loaded.files.iter().map(|path| path.display().to_string()).collect();
             tell.send_replace(ConfigState { files, warnings: loaded.warnings });
             tracing::info!("configuration read again");
-            systemd::status("configuration read again");
+            notify::reloaded("configuration read again");
         }
         Err(error) => {
             tracing::error!(%error, "the configuration cannot be read; the old one stays");
-            tell.send_modify(|state| state.warnings = vec![format!("{error}; the old configuration stays in force")]);
+            let warning = format!("{error}; the old configuration stays in force");
+            notify::reloaded(&warning);
+            tell.send_modify(|state| state.warnings = vec![warning]);
         }
     }
 }

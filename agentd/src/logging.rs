@@ -1,11 +1,19 @@
-//! The daemon's own log: to journald when it runs under it, else to standard error. Fields, not sentences; no text of
-//! prompts, replies or commands.
+//! The daemon's own log: to journald when it runs under it, else to standard error. Fields, not sentences.
+//!
+//! In the journal a field has its own name in upper case (`agentd_session` is `AGENTD_SESSION`), so that `journalctl
+//! AGENTD_SESSION=…` finds it. What a session does is said by `session::trail`, which lists its fields; whoever adds
+//! more takes the same names. Commands are logged; the text of prompts only where `log.prompts` is set; replies, results
+//! and keys never.
 
 use std::os::linux::fs::MetadataExt;
 
+use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
+
+/// What entries are found by: `journalctl -t agentd`.
+const IDENTIFIER: &str = "agentd";
 
 /// Starts logging. Returns a sentence when the level is not understood (`info` is used then).
 pub fn start(level: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
@@ -18,12 +26,28 @@ pub fn start(level: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String
     };
     let journal = env("JOURNAL_STREAM").filter(|stream| stderr_is(stream)).and_then(|_| tracing_journald::layer().ok());
     let output = match journal {
-        Some(layer) => layer.with_syslog_identifier("agentd".into()).boxed(),
+        Some(layer) => layer
+            .with_syslog_identifier(IDENTIFIER.into())
+            // No prefix: fields are looked for by the names that this daemon gives them.
+            .with_field_prefix(None)
+            .with_priority_mappings(priorities())
+            .boxed(),
         None => tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).boxed(),
     };
     // A second start in one process (tests) keeps the first.
     let _ = tracing_subscriber::registry().with(filter).with(output).try_init();
     warning
+}
+
+/// `info` is the journal's `info`, not its `notice`: nothing there asks for anybody's attention.
+fn priorities() -> PriorityMappings {
+    PriorityMappings {
+        error: Priority::Error,
+        warn: Priority::Warning,
+        info: Priority::Informational,
+        debug: Priority::Debug,
+        trace: Priority::Debug,
+    }
 }
 
 /// Whether standard error is the journal's stream, named `DEVICE:INODE` by systemd (systemd.exec(5)): a redirected

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use agentd::cli::{Cli, Command};
-use agentd::{config, daemon};
+use agentd::{config, daemon, systemd};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -14,16 +14,20 @@ fn main() -> ExitCode {
     let mut cli = Cli::parse();
     match cli.command.take() {
         Some(Command::Config { explain }) => show_config(&cli, explain),
-        None => serve(cli),
+        Some(Command::AfterStop) => in_runtime(async {
+            systemd::manager::after_stop().await;
+            Ok(())
+        }),
+        None => in_runtime(daemon::run(cli)),
     }
 }
 
-fn serve(cli: Cli) -> ExitCode {
+fn in_runtime(work: impl Future<Output = Result<(), daemon::StartError>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("agentd cannot start: {error}"), 1),
     };
-    match runtime.block_on(daemon::run(cli)) {
+    match runtime.block_on(work) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string(), error.exit_code()),
     }

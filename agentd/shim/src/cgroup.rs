@@ -16,6 +16,9 @@ use proto::shim::start::Limits;
 /// Every group of ours is named so; `shell::recover` finds left-overs by it.
 pub const PREFIX: &str = "agentd-";
 
+/// The group of the shim itself, in a scope of its own.
+const ASIDE: &str = "shim";
+
 /// The leaf that the shell is in.
 #[derive(Debug)]
 struct Leaf {
@@ -55,7 +58,9 @@ pub(crate) struct Cgroups {
 impl Cgroups {
     /// Makes the session's group, where there is a version 2 hierarchy that we may write to.
     pub(crate) fn create(name: &str, limits: Limits) -> io::Result<Self> {
-        let base = own_group()?.join(format!("{PREFIX}{name}"));
+        let own = own_group()?;
+        step_aside(&own);
+        let base = own.join(format!("{PREFIX}{name}"));
         if base.exists() {
             sweep(&base);
         }
@@ -170,6 +175,16 @@ impl Cgroups {
     /// Removes the empty groups at the end.
     pub(crate) fn remove(&mut self) {
         sweep(&self.base);
+    }
+}
+
+/// In a scope that is the shim's own the shim moves out of the way: controllers can be passed on only by a group that has
+/// no process itself. Anywhere else other processes are there that are not ours to move.
+fn step_aside(own: &Path) {
+    if own.extension().is_some_and(|kind| kind == "scope") && members(own) == [nix::unistd::getpid()] {
+        let aside = own.join(ASIDE);
+        // Without it the leaves work, but for their limits.
+        let _ = fs::create_dir(&aside).and_then(|()| fs::write(aside.join("cgroup.procs"), "0"));
     }
 }
 

@@ -98,6 +98,9 @@ pub struct ShellConfig {
     pub spool: Size,
     /// Characters of output the model receives; beyond it head and tail. 30,000 is what models expect.
     pub output_chars: usize,
+    /// How long running commands have to end by themselves when the systemd unit is stopped for good; then they are
+    /// ended. 5 s is a quick test run's end, and short beside a shutdown's 90 s.
+    pub stop_grace: Span,
     /// Names of environment variables that the shell never sees, beside `ANTHROPIC_*`; a trailing `*` is a wildcard.
     pub secret_names: Vec<String>,
 }
@@ -108,6 +111,7 @@ impl Default for ShellConfig {
             deadline: Span::from_secs(120),
             spool: Size(64 * 1024 * 1024),
             output_chars: 30_000,
+            stop_grace: Span::from_secs(5),
             secret_names: Vec::new(),
         }
     }
@@ -193,10 +197,12 @@ impl Default for ServerConfig {
 pub struct LogConfig {
     /// `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `info,agentd::session=debug`.
     pub level: String,
+    /// Whether the text of prompts is logged, too. Commands always are.
+    pub prompts: bool,
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { level: "info".into() }
+        Self { level: "info".into(), prompts: false }
     }
 }

@@ -7,12 +7,19 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::UnixListener;
 
 /// Longest socket path the kernel takes, in bytes, without its terminating zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// How long a daemon that is asked to end may take: it lets go of its sessions and writes what is queued.
+const SUCCESSION_WAIT: Duration = Duration::from_secs(10);
+
+/// Pause between two looks at its lock.
+const SUCCESSION_LOOK: Duration = Duration::from_millis(20);
 
 /// Why the daemon cannot listen.
 #[derive(Debug, Error)]
@@ -54,8 +61,22 @@ pub struct Listening {
     /// Accepts clients.
     pub listener: UnixListener,
     _lock: File,
-    /// The path to remove at the end; `None` when systemd owns it.
-    own: Option<PathBuf>,
+    /// What to remove at the end; `None` when systemd owns it.
+    own: Option<OwnSocket>,
+}
+
+/// A socket that this daemon made: the path and what it made there.
+#[derive(Debug)]
+struct OwnSocket {
+    path: PathBuf,
+    file: FileId,
+}
+
+/// Device and inode: which file it is, whatever its name.
+type FileId = (u64, u64);
+
+fn file_id(path: &Path) -> std::io::Result<FileId> {
+    std::fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// A private folder of this user: made with mode 0700, or checked to be so.
@@ -83,12 +104,29 @@ pub fn private_folder(path: &Path) -> Result<(), ListenError> {
 
 /// Takes the lock and listens: on systemd's socket if there is one, else on a socket of our own.
 ///
+/// With systemd's socket a daemon that was started without systemd is asked to end first: systemd has put its socket in
+/// the place of that daemon's, so no client reaches it any more. Its sessions and commands go on here.
+///
 /// # Errors
 /// Another daemon, a folder that is not safe, a path that is too long.
-pub fn listen(socket: &Path, activated: Option<std::os::unix::net::UnixListener>) -> Result<Listening, ListenError> {
-    let bind = |source: std::io::Error| ListenError::Bind { path: socket.to_owned(), source };
+pub async fn listen(
+    socket: &Path,
+    activated: Option<std::os::unix::net::UnixListener>,
+) -> Result<Listening, ListenError> {
     let folder = socket.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let lock = take_lock(folder, socket)?;
+    let lock = match take_lock(folder, socket) {
+        Err(ListenError::AlreadyRunning(_)) if activated.is_some() => succeed(folder, socket).await?,
+        other => other?,
+    };
+    serve_on(socket, activated, lock)
+}
+
+fn serve_on(
+    socket: &Path,
+    activated: Option<std::os::unix::net::UnixListener>,
+    lock: File,
+) -> Result<Listening, ListenError> {
+    let bind = |source: std::io::Error| ListenError::Bind { path: socket.to_owned(), source };
     let (listener, own) = match activated {
         Some(listener) => (listener, None),
         None => {
@@ -105,7 +143,8 @@ pub fn listen(socket: &Path, activated: Option<std::os::unix::net::UnixListener>
             }
             let listener = std::os::unix::net::UnixListener::bind(socket).map_err(bind)?;
             std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600)).map_err(bind)?;
-            (listener, Some(socket.to_owned()))
+            let file = file_id(socket).map_err(bind)?;
+            (listener, Some(OwnSocket { path: socket.to_owned(), file }))
         }
     };
     listener.set_nonblocking(true).map_err(bind)?;
@@ -113,9 +152,56 @@ pub fn listen(socket: &Path, activated: Option<std::os::unix::net::UnixListener>
     Ok(Listening { listener, _lock: lock, own })
 }
 
-fn take_lock(folder: &Path, socket: &Path) -> Result<File, ListenError> {
+/// Asks the daemon that holds the lock to end, and takes the lock when it has.
+async fn succeed(folder: &Path, socket: &Path) -> Result<File, ListenError> {
+    let end = tokio::time::Instant::now() + SUCCESSION_WAIT;
+    let mut asked = None;
+    loop {
+        let refused = match take_lock(folder, socket) {
+            Err(refused @ ListenError::AlreadyRunning(_)) => refused,
+            other => return other,
+        };
+        let holder = lock_holder(&lock_path(folder, socket));
+        if holder.is_some() && holder != asked {
+            asked = holder;
+            if let Some(pid) = holder {
+                tracing::info!(pid, "another agentd was started without systemd; asking it to end");
+                // One that is gone meanwhile has freed the lock.
+                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGTERM);
+            }
+        }
+        if tokio::time::Instant::now() >= end {
+            return Err(refused);
+        }
+        tokio::time::sleep(SUCCESSION_LOOK).await;
+    }
+}
+
+/// The process that holds a file's `flock`, as the kernel lists it.
+fn lock_holder(path: &Path) -> Option<i32> {
+    let (device, inode) = file_id(path).ok()?;
+    let file = format!("{:02x}:{:02x}:{inode}", libc::major(device), libc::minor(device));
+    parse_holder(&std::fs::read_to_string("/proc/locks").ok()?, &file)
+}
+
+/// A line is `1: FLOCK  ADVISORY  WRITE 4711 00:2d:68 0 EOF`; those who wait have an arrow after the number.
+fn parse_holder(locks: &str, file: &str) -> Option<i32> {
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            [_, "FLOCK", _, _, pid, at, ..] if *at == file => pid.parse().ok().filter(|pid| *pid > 1),
+            _ => None,
+        }
+    })
+}
+
+fn lock_path(folder: &Path, socket: &Path) -> PathBuf {
     let name = socket.file_name().map_or_else(|| "agentd".into(), |name| name.to_string_lossy().into_owned());
-    let path = folder.join(format!("{name}.lock"));
+    folder.join(format!("{name}.lock"))
+}
+
+fn take_lock(folder: &Path, socket: &Path) -> Result<File, ListenError> {
+    let path = lock_path(folder, socket);
     let wrong = |source: std::io::Error| ListenError::Bind { path: path.clone(), source };
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(wrong)?;
     // SAFETY: flock on a descriptor that we own; it has no memory effects.
@@ -140,15 +226,18 @@ impl Listening {
 /// Removes the socket when the daemon ends, then frees the lock.
 #[derive(Debug)]
 pub struct Guard {
-    own: Option<PathBuf>,
+    own: Option<OwnSocket>,
     _lock: File,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(path) = &self.own {
-            // Ours for as long as the lock is: the successor waits for it.
-            let _ = std::fs::remove_file(path);
+        // Ours for as long as the lock is: the successor waits for it. But systemd does not know of the lock: its socket
+        // may lie there by now.
+        if let Some(own) = &self.own
+            && file_id(&own.path).is_ok_and(|file| file == own.file)
+        {
+            let _ = std::fs::remove_file(&own.path);
         }
     }
 }
@@ -163,12 +252,34 @@ mod tests {
         let path = dir.path().join("a.sock");
         std::os::unix::net::UnixListener::bind(&path).map(drop).unwrap();
         assert!(path.exists(), "a socket nobody serves");
-        let (_listener, guard) = listen(&path, None).unwrap().split();
-        assert!(matches!(listen(&path, None), Err(ListenError::AlreadyRunning(_))));
+        let (_listener, guard) = listen(&path, None).await.unwrap().split();
+        assert!(matches!(listen(&path, None).await, Err(ListenError::AlreadyRunning(_))));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         drop(guard);
         assert!(!path.exists());
-        assert!(listen(&path, None).is_ok());
+        assert!(listen(&path, None).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_systemd_put_in_the_place_of_ours_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.sock");
+        let (_listener, guard) = listen(&path, None).await.unwrap().split();
+        std::fs::rename(&path, dir.path().join("ours")).unwrap();
+        let _systemds = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        drop(guard);
+        assert!(path.exists());
+    }
+
+    #[tokio::test]
+    async fn the_holder_of_the_lock_is_the_process_that_the_kernel_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.sock");
+        let _listening = listen(&path, None).await.unwrap();
+        let me = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(lock_holder(&lock_path(dir.path(), &path)), Some(me));
+        let waiting = "1: -> FLOCK  ADVISORY  WRITE 5 00:2d:68 0 EOF\n2: POSIX  ADVISORY  WRITE 6 00:2d:68 0 EOF\n";
+        assert_eq!(parse_holder(waiting, "00:2d:68"), None);
     }
 
     #[test]
@@ -184,7 +295,7 @@ mod tests {
     #[tokio::test]
     async fn a_path_too_long_for_a_socket_is_named_with_the_cure() {
         let dir = tempfile::tempdir().unwrap();
-        let error = listen(&dir.path().join("x".repeat(120)), None).unwrap_err().to_string();
+        let error = listen(&dir.path().join("x".repeat(120)), None).await.unwrap_err().to_string();
         assert!(error.contains("--socket"), "{error}");
     }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use proto::ids::Timestamp;
 use tokio::net::UnixListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -74,8 +74,9 @@ impl Server {
         self.clients.load(Ordering::Relaxed)
     }
 
-    /// Accepts until the stop, then lets every connection say goodbye.
-    pub async fn serve(self: &Arc<Self>, listener: UnixListener) {
+    /// Accepts until the stop, then lets every connection say goodbye. Whoever sends something through `questions`
+    /// hears back from the loop that accepts: the proof that it runs.
+    pub async fn serve(self: &Arc<Self>, listener: UnixListener, mut questions: mpsc::Receiver<oneshot::Sender<()>>) {
         let limit = self.registry.context().config().server.connections_max;
         let places = Arc::new(Semaphore::new(limit));
         let mut connections = JoinSet::new();
@@ -83,6 +84,11 @@ impl Server {
             let accepted = tokio::select! {
                 () = self.stop.cancelled() => break,
                 accepted = listener.accept() => accepted,
+                Some(answer) = questions.recv() => {
+                    // Who asked may have given up.
+                    let _ = answer.send(());
+                    continue;
+                }
                 Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             };
             match accepted {

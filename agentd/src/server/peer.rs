@@ -7,6 +7,8 @@ use std::collections::HashSet;
 use proto::handshake::Refusal;
 use tokio::net::UnixStream;
 
+use crate::shell::scope;
+
 /// A process that may speak with this daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -43,10 +45,11 @@ pub fn check(stream: &UnixStream) -> Result<Peer, (Refusal, String)> {
     Ok(Peer { pid, terminal: terminal_of(pid) })
 }
 
-/// Whether a process belongs to a shim: it or an ancestor is one, or it carries the mark of a session's shell. A shim
-/// adopts the orphans of its tree, so a process that detached is still below it.
+/// Whether a process belongs to a shim: it or an ancestor is one, or it carries the mark of a session's shell, or is in a
+/// shim's scope. A shim adopts the orphans of its tree, so a process that detached is still below it; in a scope it
+/// stays when the shim is dead.
 fn inside_a_shim(pid: i32) -> bool {
-    if pid <= 0 || carries_mark(pid) {
+    if pid <= 0 || carries_mark(pid) || scope::is_inside(pid) {
         // A peer that cannot be looked at is not trusted.
         return true;
     }

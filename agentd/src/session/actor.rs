@@ -27,6 +27,7 @@ use super::machine::{Effect, Input, Machine, Step};
 use super::news::News;
 use super::open::OpenPieces;
 use super::spec::Spec;
+use super::trail::Trail;
 use super::{Context, storage_error};
 use crate::store::entry::Entry;
 use crate::store::{LogRow, NewRow, SessionRow, StoreError};
@@ -56,6 +57,7 @@ pub(super) struct Actor {
     pub(super) undo_waiters: Vec<(UndoId, Reply<Undone>)>,
     pub(super) fanout: Fanout,
     pub(super) open: OpenPieces,
+    pub(super) trail: Trail,
     pub(super) deeds: Deeds,
     pub(super) news: mpsc::Receiver<News>,
     /// The disk failed: the state in memory is not to be trusted until the log was read again.
@@ -82,6 +84,7 @@ impl Actor {
             undo_waiters: Vec::new(),
             fanout: Fanout::default(),
             open: OpenPieces::default(),
+            trail: Trail::default(),
             deeds,
             news,
             stale: None,
@@ -115,6 +118,7 @@ impl Actor {
     fn note(&mut self, seq: Seq, at: Timestamp, entry: &Entry) {
         self.head = seq;
         self.active_at = at;
+        self.trail.note(entry);
         match entry {
             Entry::PromptAccepted(prompt) => {
                 if self.row.title.is_empty() {
@@ -244,6 +248,7 @@ impl Actor {
             done.await.map_err(|_| StoreError::Closed)??;
             for row in rows {
                 let entry = Arc::unwrap_or_clone(row.entry);
+                self.trail.log(self.id, row.seq, &entry, self.context.config().log.prompts);
                 self.note(row.seq, row.at, &entry);
                 self.fanout.row(&Arc::new(LogRow { seq: row.seq, at: row.at, entry }));
             }

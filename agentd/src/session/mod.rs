@@ -22,6 +22,8 @@ pub mod select;
 mod serving;
 mod shell_task;
 pub mod spec;
+mod trail;
+mod wind_down;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

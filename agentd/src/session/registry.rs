@@ -18,6 +18,7 @@ use super::actor::Actor;
 use super::command::INBOX_MAX;
 use super::select::{check_name, check_workspace, id_fits, not_found, scenario_text};
 use super::spec::{Api, Source, Spec};
+use super::trail::Trail;
 use super::{Context, SessionHandle, profile, prompt, storage_error};
 use crate::model::tool_definitions;
 use crate::store::entry::{Created, Entry};
@@ -104,7 +105,9 @@ impl Registry {
             spec: new.spec.clone(),
             head: Seq(1),
         };
+        let entry = Arc::clone(&new.first.entry);
         self.context.store.create(new).await.map_err(|error| storage_error(&error))?;
+        Trail::default().log(id, Seq(1), &entry, false);
         self.actor(row, Some(request.env)).await
     }
 
@@ -292,6 +295,11 @@ impl Registry {
                 let _ = handle.end_shell().await;
             }
         }
+    }
+
+    /// The sessions that have an actor.
+    pub(super) async fn handles(&self) -> Vec<SessionHandle> {
+        self.inner.lock().await.actors.values().cloned().collect()
     }
 
     /// Waits until every actor has ended.

@@ -52,7 +52,7 @@ async fn find_or_launch(order: Order, context: &Context) -> News {
 
 async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: ShellLimits) -> News {
     // What a dead shim left running must not run beside its successor.
-    recover::sweep(order.session, &context.paths.shims());
+    recover::sweep(order.session, &context.paths.shims(), &state_dir);
     // Without the client's environment (another daemon was given it) the daemon's own is the best guess.
     let env = order.env.unwrap_or_else(|| EnvVars(std::env::vars().collect()));
     let spec = LaunchSpec {
@@ -80,7 +80,7 @@ pub(super) async fn end_leftover(session: SessionId, context: &Context) {
     let (shims, state_dir) = (context.paths.shims(), context.paths.sessions());
     match Shell::find(session, &shims, &state_dir, limits(context)).await {
         Ok(Some(shell)) => shell.shutdown().await,
-        Ok(None) | Err(_) => recover::sweep(session, &shims),
+        Ok(None) | Err(_) => recover::sweep(session, &shims, &state_dir),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The daemon's side of a shim: one handle per session, whatever becomes of the connection.
 //!
-//! [`launch`] starts a shim, [`client`] keeps the connection (a dropped socket is opened again in silence while the shim
+//! [`launch`] starts a shim, in a [`scope`] of systemd's where there is one; [`client`] keeps the connection (a dropped socket is opened again in silence while the shim
 //! lives), [`recover`] finds what earlier daemons and dead shims left behind.
 //!
 //! Invariant: nothing here waits on a receiver of live output: a slow one misses pieces, which it can read from the
@@ -10,6 +10,7 @@
 mod client;
 mod launch;
 pub mod recover;
+pub mod scope;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -9,8 +9,8 @@ use nix::unistd::Pid;
 use proto::ids::{CallId, SessionId};
 use shim::journal::{self, Record};
 
-use super::RunResult;
 use super::launch::{socket_of, state_of};
+use super::{RunResult, scope};
 
 /// What is known of a call whose shim is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,11 +49,12 @@ pub fn remains(session: SessionId, call: CallId, state_dir: &Path) -> io::Result
 
 /// Ends every process that a dead shim of the session left behind, and removes its socket. Must not be called while a
 /// shim lives.
-pub fn sweep(session: SessionId, runtime_dir: &Path) {
+pub fn sweep(session: SessionId, runtime_dir: &Path, state_dir: &Path) {
     if let Some(folder) = socket_of(session, runtime_dir).parent() {
         // None is there when the shim ended by itself.
         let _ = std::fs::remove_dir_all(folder);
     }
+    scope::sweep(session, &state_of(session, state_dir));
     if let Ok(own) = shim::cgroup::own_group() {
         let group = own.join(format!("{}{}", shim::cgroup::PREFIX, session.0.simple()));
         if group.exists() {

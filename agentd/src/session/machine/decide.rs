@@ -347,7 +347,7 @@ pub(super) fn text_result(text: &str, outcome: Outcome) -> ToolResult {
 }
 
 /// A decider's name for people.
-pub(super) fn name_of(by: &Decider) -> String {
+pub(in crate::session) fn name_of(by: &Decider) -> String {
     match by {
         Decider::Client { name } | Decider::Grant { name } => name.clone(),
         Decider::Policy { rule } => format!("the policy ({rule})"),

@@ -29,6 +29,7 @@ mod state;
 mod tests;
 mod turning;
 
+pub(in crate::session) use decide::name_of;
 pub use effect::{Effect, Step};
 pub use input::{Assessment, Input, Ruling, Runnable};
 pub use state::{Call, CallState, Calling, Closed, Grant, Limits, Machine, Phase, Try, Turn};
