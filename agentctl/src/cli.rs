@@ -36,6 +36,23 @@ pub struct GlobalArgs {
     /// Do not start a daemon when none runs
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_start: bool,
+    /// Write plain lines from top to bottom: no colours, nothing painted over, no spinner
+    #[arg(long, global = true, env = "AGENTD_SCREEN_READER", hide_env_values = true,
+        value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue,
+        help_heading = "Global options")]
+    pub screen_reader: bool,
+    /// How to tell that something waits or is done, when it took long [default: auto]
+    #[arg(
+        long,
+        global = true,
+        env = "AGENTD_NOTIFY",
+        hide_env_values = true,
+        value_enum,
+        value_name = "HOW",
+        hide_possible_values = false,
+        help_heading = "Global options"
+    )]
+    pub notify: Option<crate::notify::How>,
 }
 
 /// What `ask` is used for, under its help.

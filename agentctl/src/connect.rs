@@ -132,7 +132,7 @@ impl Connection {
         }
     }
 
-    /// The next frame of a subscription, or the refusal of something that was posted; `None` when the daemon closed the
+    /// The next frame of a subscription, a session's state or a refusal that was posted for; `None` when the daemon closed the
     /// connection. May be cancelled and called again without losing a frame.
     ///
     /// # Errors
@@ -143,6 +143,10 @@ impl Connection {
         }
         loop {
             match self.read().await? {
+                frame @ Some(ServerFrame::Response(ResponseFrame {
+                    result: ResponseResult::Ok(Response::Session(_)),
+                    ..
+                })) => return Ok(frame),
                 Some(ServerFrame::Response(ResponseFrame { result: ResponseResult::Ok(_), .. })) => {}
                 other => return Ok(other),
             }

@@ -11,6 +11,7 @@ use proto::secret::{EnvVars, Secret};
 
 use crate::cli::GlobalArgs;
 use crate::error::CtlError;
+use crate::notify::How;
 use crate::socket::{self, SocketPlace};
 
 /// The snapshot.
@@ -30,11 +31,13 @@ pub struct Context {
     pub tty: Terminals,
     /// The terminal's name without `/dev/`; empty without one.
     pub terminal: String,
+    /// How to tell a user who looks elsewhere.
+    pub notify: How,
 }
 
 /// Which standard descriptors are terminals, and of what kind.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(clippy::struct_excessive_bools, reason = "four independent facts about the outside")]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts about the outside")]
 pub struct Terminals {
     /// Standard input.
     pub stdin: bool,
@@ -46,6 +49,8 @@ pub struct Terminals {
     pub dumb: bool,
     /// `NO_COLOR` is set.
     pub no_color: bool,
+    /// Standard output and standard error are the same terminal.
+    pub same: bool,
 }
 
 impl Terminals {
@@ -85,8 +90,10 @@ impl Context {
             stdin: std::io::stdin().is_terminal(),
             stdout: std::io::stdout().is_terminal(),
             stderr: std::io::stderr().is_terminal(),
-            dumb: vars.get("TERM") == Some("dumb"),
+            // A screen reader speaks what is written: nothing may be painted over.
+            dumb: vars.get("TERM") == Some("dumb") || global.screen_reader,
             no_color: set("NO_COLOR"),
+            same: same_terminal(),
         };
         Ok(Self {
             cwd: std::env::current_dir().map_err(CtlError::NoCwd)?,
@@ -95,6 +102,7 @@ impl Context {
             uid,
             tty,
             terminal: terminal_name(),
+            notify: global.notify.unwrap_or(How::Auto),
             vars,
         })
     }
@@ -139,6 +147,12 @@ impl Context {
         };
         base.join("agentd")
     }
+}
+
+fn same_terminal() -> bool {
+    let device = |fd| nix::sys::stat::fstat(fd).ok().map(|stat| stat.st_rdev);
+    let (out, err) = (device(std::io::stdout().as_fd()), device(std::io::stderr().as_fd()));
+    out.is_some() && out == err && std::io::stdout().is_terminal()
 }
 
 fn terminal_name() -> String {

@@ -7,11 +7,13 @@
 //! * [`render`] turns data into [`render::Line`]s: pure, and the only way text reaches a terminal, because it sanitises.
 //! * [`view`] folds events and live frames into what is to be shown: pure.
 //! * [`screen`] and [`terminal`] are the edge: writing to and reading from real terminals.
+//! * [`notify`] tells a user who looks elsewhere.
 //! * [`follow`] is the loop behind `ask` and `attach`; [`commands`] has one file per verb.
 //!
 //! Invariant: nothing that a tool, a model, a file or the daemon wrote reaches a terminal without
 //! [`render::sanitize`].
 
+pub mod branch;
 pub mod cli;
 pub mod commands;
 pub mod connect;
@@ -20,6 +22,7 @@ pub mod error;
 pub mod exit;
 pub mod follow;
 pub mod input;
+pub mod notify;
 pub mod render;
 pub mod screen;
 pub mod socket;

@@ -3,12 +3,13 @@
 //!
 //! Invariants: every byte a terminal gets is a [`Line`], text through [`sanitize`], or a control sequence of this file.
 //! What goes to a file or pipe as the answer is exactly the model's text. Nothing permanent is written while the
-//! repainted area stands.
+//! repainted area stands, and both go out in one write.
 
 use std::io::{self, Write};
 
 use crate::context::Terminals;
 use crate::error::CtlError;
+use crate::notify::Notification;
 use crate::render::{Line, sanitize};
 
 /// Columns when the terminal does not say.
@@ -21,6 +22,10 @@ const COLUMNS_MIN: usize = 20;
 const SYNC_BEGIN: &str = "\x1b[?2026h";
 const SYNC_END: &str = "\x1b[?2026l";
 
+/// Erases from the cursor to the end of its line, and to the end of the screen.
+const ERASE_LINE: &str = "\x1b[K";
+const ERASE_BELOW: &str = "\x1b[J";
+
 /// Standard output and standard error as one picture.
 pub struct Screen {
     out: Box<dyn Write>,
@@ -28,12 +33,21 @@ pub struct Screen {
     tty: Terminals,
     /// Whether the answer stands in the middle of a line.
     open_line: bool,
-    /// Rows of the repainted area, and the row of the cursor in it.
-    area: usize,
-    cursor_row: usize,
-    painted: Vec<String>,
+    /// What is written for good with the next repaint; used while [`Self::gather`] was asked for.
+    pending: Option<Vec<String>>,
+    area: Area,
     /// Whether the terminal was asked to mark pastes.
     marks_pastes: bool,
+}
+
+/// What is repainted, as it stands on the terminal.
+#[derive(Debug, Default)]
+struct Area {
+    lines: Vec<String>,
+    widths: Vec<usize>,
+    cursor: Option<(usize, usize)>,
+    /// Rows of the terminal between the area's first one and the cursor's.
+    above: usize,
 }
 
 impl std::fmt::Debug for Screen {
@@ -52,7 +66,15 @@ impl Screen {
     /// Any two writers.
     #[must_use]
     pub fn new(out: Box<dyn Write>, err: Box<dyn Write>, tty: Terminals) -> Self {
-        Self { out, err, tty, open_line: false, area: 0, cursor_row: 0, painted: Vec::new(), marks_pastes: false }
+        let (open_line, pending, area, marks_pastes) = (false, None, Area::default(), false);
+        Self { out, err, tty, open_line, pending, area, marks_pastes }
+    }
+
+    /// From now on lines for the terminal go out together with the next repaint, in one write: nothing flickers.
+    pub fn gather(&mut self) {
+        if self.repaints() {
+            self.pending.get_or_insert_default();
+        }
     }
 
     /// Asks the terminal to mark what is pasted, until this screen goes: a paste with line breaks is one input.
@@ -67,10 +89,18 @@ impl Screen {
         write(&mut self.err, "\x1b[?2004h")
     }
 
+    /// Ends that, while somebody else has the terminal.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn unmark_pastes(&mut self) -> Result<(), CtlError> {
+        if std::mem::take(&mut self.marks_pastes) { write(&mut self.err, "\x1b[?2004l") } else { Ok(()) }
+    }
+
     /// Columns that lines are cut to; without a terminal nothing is cut.
     #[must_use]
     pub fn columns(&self) -> usize {
-        if !self.tty.stderr {
+        if !self.tty.stderr && !self.tty.stdout {
             return usize::MAX;
         }
         match crossterm::terminal::size() {
@@ -80,7 +110,8 @@ impl Screen {
     }
 
     /// Rows the repainted area may take: it must never scroll.
-    fn rows(&self) -> usize {
+    #[must_use]
+    pub fn rows(&self) -> usize {
         crossterm::terminal::size().map_or(24, |(_, rows)| usize::from(rows)).saturating_sub(1).max(1)
     }
 
@@ -90,7 +121,7 @@ impl Screen {
         self.tty.stderr && !self.tty.dumb
     }
 
-    /// Streams a piece of the answer.
+    /// Streams a piece of the answer to a file or pipe; a terminal gets [`Self::out_line`].
     ///
     /// # Errors
     /// [`CtlError::OutputClosed`] when the reader is gone.
@@ -98,9 +129,13 @@ impl Screen {
         if text.is_empty() {
             return Ok(());
         }
-        self.clear()?;
         self.open_line = !text.ends_with('\n');
-        if self.tty.stdout { write(&mut self.out, &sanitize::lines(text)) } else { write(&mut self.out, text) }
+        if self.tty.stdout {
+            self.clear()?;
+            write(&mut self.out, &sanitize::lines(text))
+        } else {
+            write(&mut self.out, text)
+        }
     }
 
     /// Ends the line of the answer, if one is open.
@@ -116,22 +151,34 @@ impl Screen {
     /// # Errors
     /// As [`Self::text`].
     pub fn line(&mut self, line: &Line) -> Result<(), CtlError> {
+        let text = line.paint(self.tty.color_err());
+        if let Some(pending) = &mut self.pending {
+            pending.push(text);
+            return Ok(());
+        }
         self.clear()?;
         if self.open_line && self.tty.stdout {
             self.end_text()?;
         }
-        let text = line.paint(self.tty.color_err()) + "\n";
-        write(&mut self.err, &text)
+        write(&mut self.err, &(text + "\n"))
     }
 
-    /// Writes a line of a table or a JSON object to standard output.
+    /// Writes a line of the answer, of a table or a JSON object to standard output.
     ///
     /// # Errors
     /// As [`Self::text`].
     pub fn out_line(&mut self, line: &Line) -> Result<(), CtlError> {
-        self.clear()?;
-        let text = line.paint(self.tty.color_out()) + "\n";
-        write(&mut self.out, &text)
+        let text = line.paint(self.tty.color_out());
+        match &mut self.pending {
+            Some(pending) if self.tty.same => {
+                pending.push(text);
+                Ok(())
+            }
+            Some(_) | None => {
+                self.clear()?;
+                write(&mut self.out, &(text + "\n"))
+            }
+        }
     }
 
     /// Writes a value as one JSON line to standard output. JSON escapes control characters; C1 and bidirectional ones,
@@ -145,8 +192,8 @@ impl Screen {
         write(&mut self.out, &(text + "\n"))
     }
 
-    /// Repaints the area below everything. `cursor`: row and column where the cursor stays; else after the last line.
-    /// Lines must fit the columns.
+    /// Writes what was gathered, then paints the area below it, all in one write. `cursor`: row and column where the cursor
+    /// stays; else after the last line. Lines must fit the columns.
     ///
     /// # Errors
     /// As [`Self::text`].
@@ -155,84 +202,115 @@ impl Screen {
             return Ok(());
         }
         let skip = lines.len().saturating_sub(self.rows());
+        let lines = &lines[skip..];
         let color = self.tty.color_err();
-        let painted: Vec<String> = lines[skip..].iter().map(|line| line.paint(color)).collect();
-        if painted == self.painted && cursor.is_none() {
+        let painted: Vec<String> = lines.iter().map(|line| line.paint(color)).collect();
+        let cursor =
+            cursor.map(|(row, column)| (row.saturating_sub(skip).min(painted.len().saturating_sub(1)), column));
+        let pending = self.pending.as_mut().map(std::mem::take).unwrap_or_default();
+        if pending.is_empty() && painted == self.area.lines && cursor == self.area.cursor {
             return Ok(());
         }
-        // A text that is still open keeps its line; the area would break it.
-        if painted.is_empty() || (self.open_line && self.tty.stdout && cursor.is_none()) {
-            return self.clear();
-        }
         let mut frame = String::from(SYNC_BEGIN);
-        if self.open_line && self.tty.stdout {
-            self.end_text()?;
+        frame.push_str(&self.to_top());
+        if !pending.is_empty() {
+            // A long line runs over several rows: what stood there must go before.
+            frame.push_str(ERASE_BELOW);
         }
-        frame.push_str(&self.erase());
-        frame.push_str(&painted.join("\r\n"));
-        self.area = painted.len();
-        self.cursor_row = self.area - 1;
+        for line in &pending {
+            frame.push_str(line);
+            frame.push_str("\r\n");
+        }
+        for (at, line) in painted.iter().enumerate() {
+            if at > 0 {
+                frame.push_str("\r\n");
+            }
+            // Line by line: at no moment the whole area is empty, also where the terminal shows every byte at once.
+            frame.push_str(ERASE_LINE);
+            frame.push_str(line);
+        }
+        frame.push_str(ERASE_BELOW);
+        let last = painted.len().saturating_sub(1);
+        let mut above = last;
         if let Some((row, column)) = cursor {
-            let row = row.saturating_sub(skip).min(self.area - 1);
-            frame.push_str(&up(self.cursor_row - row));
+            frame.push_str(&up(last - row));
             frame.push('\r');
             if column > 0 {
                 frame.push_str(&format!("\x1b[{column}C"));
             }
-            self.cursor_row = row;
+            above = row;
         }
         frame.push_str(SYNC_END);
-        self.painted = painted;
+        let widths = lines.iter().map(Line::width).collect();
+        self.area = Area { lines: painted, widths, cursor, above };
         write(&mut self.err, &frame)
     }
 
-    /// Removes the repainted area.
+    /// Removes the repainted area; what was gathered stays.
     ///
     /// # Errors
     /// As [`Self::text`].
     pub fn clear(&mut self) -> Result<(), CtlError> {
-        if self.area == 0 {
+        if self.pending.is_some() {
+            return self.repaint(&[], None);
+        }
+        if self.area.lines.is_empty() {
             return Ok(());
         }
-        let erase = self.erase();
+        let erase = self.to_top() + ERASE_BELOW;
+        self.area = Area::default();
         write(&mut self.err, &erase)
+    }
+
+    /// Empties the visible screen; the scrollback stays.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn wipe(&mut self) -> Result<(), CtlError> {
+        if !self.repaints() {
+            return Ok(());
+        }
+        self.clear()?;
+        write(&mut self.err, "\x1b[H\x1b[2J")
+    }
+
+    /// Rings the terminal's bell, or tells it with one of its own sequences that something waits.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn notify(&mut self, sequence: &Notification) -> Result<(), CtlError> {
+        if self.repaints() { write(&mut self.err, &sequence.bytes()) } else { Ok(()) }
     }
 
     /// Forgets the area without erasing it: after the terminal was used by somebody else.
     pub fn forget(&mut self) {
-        self.area = 0;
-        self.painted.clear();
+        self.area = Area::default();
     }
 
-    /// After a change of size nobody knows how the terminal wrapped the area: it is left where it is, and the next one
-    /// begins below it.
-    ///
-    /// # Errors
-    /// As [`Self::text`].
-    pub fn resized(&mut self) -> Result<(), CtlError> {
-        if self.area == 0 {
-            return Ok(());
-        }
-        self.forget();
-        write(&mut self.err, "\r\n")
+    /// The terminal has another width: it has broken the area's lines anew, so more rows may stand above the cursor.
+    pub fn resized(&mut self) {
+        let columns = self.columns();
+        let row = self.area.cursor.map_or(self.area.widths.len().saturating_sub(1), |(row, _)| row);
+        let rows = |width: &usize| width.div_ceil(columns).max(1);
+        let own = match self.area.cursor {
+            Some((_, column)) => column / columns,
+            None => self.area.widths.last().map_or(0, |width| rows(width) - 1),
+        };
+        self.area.above = self.area.widths.iter().take(row).map(rows).sum::<usize>() + own;
+        // The picture is another one now, whatever stands in it.
+        self.area.lines.push(String::new());
     }
 
-    fn erase(&mut self) -> String {
-        if self.area == 0 {
-            return String::new();
-        }
-        let text = format!("{}\r\x1b[J", up(self.cursor_row));
-        self.forget();
-        text
+    fn to_top(&self) -> String {
+        if self.area.lines.is_empty() { String::new() } else { format!("{}\r", up(self.area.above)) }
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        if self.marks_pastes {
-            // A terminal that is gone marks nothing.
-            let _ = write(&mut self.err, "\x1b[?2004l");
-        }
+        // A terminal that is gone shows and marks nothing.
+        let _ = self.clear();
+        let _ = self.unmark_pastes();
     }
 }
 

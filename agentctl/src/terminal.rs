@@ -1,15 +1,16 @@
 //! Reading keys from a terminal: without waiting for Enter, without echo, and only while we are in the foreground.
 //!
-//! Invariant: the terminal's mode is put back when the [`Keyboard`] goes, also on a panic. One `unsafe` is here: it
-//! registers standard input with the runtime.
+//! Invariant: the terminal's mode is put back when the [`Keyboard`] goes, also on a panic. Two `unsafe` are here: one
+//! registers standard input with the runtime, one stops the process as Ctrl-Z does.
 
 use std::io::{self, Stdin};
 use std::os::fd::AsFd;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use nix::sys::termios::{
-    FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr,
+    FlushArg, InputFlags, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr,
 };
 use nix::unistd::{getpgrp, read, tcgetpgrp};
 use tokio::io::Interest;
@@ -58,10 +59,26 @@ impl Keyboard {
         }
         let mut mode = self.saved.clone();
         // Signals stay on: Ctrl-C and Ctrl-Z come as signals, as everywhere.
-        mode.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
+        mode.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::IEXTEN);
+        // Enter and Ctrl-J are two keys: the first submits, the second is a line break.
+        mode.input_flags.remove(InputFlags::ICRNL);
         mode.control_chars[SpecialCharacterIndices::VMIN as usize] = 1;
         mode.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         tcsetattr(io::stdin(), SetArg::TCSADRAIN, &mode).map_err(|errno| CtlError::Terminal(errno.into()))
+    }
+
+    /// Puts the terminal's mode back while somebody else has it.
+    pub fn suspend(&self) {
+        if in_foreground() {
+            // Who stopped us has a shell there, which sets a mode of its own.
+            let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.saved);
+        }
+    }
+
+    /// Whether whole lines come, with the terminal's own echo.
+    #[must_use]
+    pub fn is_by_line(&self) -> bool {
+        self.by_line
     }
 
     /// The next keys; empty at the end of input. May be cancelled.
@@ -102,6 +119,22 @@ impl Drop for Keyboard {
             // A terminal that is gone needs no mode.
             let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.saved);
         }
+    }
+}
+
+/// Stops this process as Ctrl-Z does, until it is continued. Where nobody could continue it, nothing happens.
+///
+/// # Errors
+/// [`CtlError::Terminal`].
+pub fn stop_here() -> Result<(), CtlError> {
+    let usual = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    let failed = |errno: Errno| CtlError::Terminal(errno.into());
+    // SAFETY: the default action runs no code of ours; the handler that is put back is the one that was there.
+    unsafe {
+        let ours = sigaction(Signal::SIGTSTP, &usual).map_err(failed)?;
+        let stopped = raise(Signal::SIGTSTP);
+        sigaction(Signal::SIGTSTP, &ours).map_err(failed)?;
+        stopped.map_err(failed)
     }
 }
 

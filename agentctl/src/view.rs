@@ -3,18 +3,21 @@
 //! Invariant: of a reply's text every byte comes out exactly once, whatever mixture of live pieces (late, doubled,
 //! missing) and finished rows arrives. Live pieces extend a block by offset; the finished row brings what is missing.
 
+mod reply;
 mod running;
+mod status;
 
 use std::collections::{HashMap, HashSet};
 
 use jiff::tz::TimeZone;
 use proto::approval::{Approval, Decider};
-use proto::event::{Block, Event, EventBody, ReplyReceived, RequestFailed};
+use proto::event::{Event, EventBody, RequestFailed, Usage};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId};
-use proto::live::{Live, LiveKind, LiveText};
+use proto::live::Live;
 
-use crate::render::{Line, Style, call, changes, notes, time};
-use running::{Running, spinner};
+use crate::render::{Line, call, changes, notes};
+use running::Running;
+pub(crate) use running::SPINNER_MS;
 
 /// Something to show, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub enum Piece {
 /// How a view is wanted.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Show text as it streams; else each reply when it is whole, so that a void beginning never reaches a file.
+    /// Give out text as it streams; else each reply when it is whole, so that a void beginning never reaches a file.
     pub stream: bool,
     /// Show this client's own prompts too.
     pub own_prompts: bool,
@@ -58,7 +61,27 @@ pub struct View {
     drawn: HashSet<CallId>,
     answered: HashSet<ApprovalId>,
     own: HashSet<PromptId>,
+    announced: HashSet<PromptId>,
+    /// Prompts that wait for their turn, oldest first.
+    pub queued: Vec<(PromptId, String)>,
     waiting: Waiting,
+    /// When the running turn began, and what it took so far.
+    since: Timestamp,
+    /// What the last ended or running turn took.
+    pub spent: Spent,
+    /// What the session's last request read: how full the model's context is.
+    pub context_tokens: u64,
+}
+
+/// What a turn took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    /// Tokens of its finished replies.
+    pub usage: Usage,
+    /// Bytes of the reply that is being written.
+    writing: usize,
+    /// How long it took; known at its end.
+    pub ms: u64,
 }
 
 /// What came of a block so far.
@@ -94,7 +117,12 @@ impl View {
             drawn: HashSet::new(),
             answered: HashSet::new(),
             own: HashSet::new(),
+            announced: HashSet::new(),
+            queued: Vec::new(),
             waiting: Waiting::Nothing,
+            since: Timestamp(0),
+            spent: Spent::default(),
+            context_tokens: 0,
         }
     }
 
@@ -121,19 +149,36 @@ impl View {
         self.last = event.seq;
         let lines = match &event.body {
             EventBody::SessionCreated(_) => Vec::new(),
-            EventBody::PromptAccepted(it) => match self.own.contains(&it.prompt) {
-                true if self.options.own_prompts => notes::prompt(&it.text, ""),
-                true => Vec::new(),
-                false => notes::prompt(&it.text, &it.by),
-            },
+            EventBody::PromptAccepted(it) => {
+                let by = if self.own.contains(&it.prompt) { "" } else { &it.by };
+                let shown = self.options.own_prompts || !by.is_empty();
+                self.queued.push((it.prompt, it.text.clone()));
+                // One that must wait is shown as queued, and here when its turn begins.
+                if shown && self.turn.is_none() && self.queued.len() == 1 {
+                    self.announced.insert(it.prompt);
+                    notes::prompt(&it.text, by)
+                } else {
+                    Vec::new()
+                }
+            }
             EventBody::PromptWithdrawn(it) => {
                 self.own.remove(&it.prompt);
+                self.queued.retain(|(prompt, _)| *prompt != it.prompt);
                 vec![notes::remark(&format!("a queued prompt was withdrawn by {}", it.by))]
             }
             EventBody::TurnStarted(it) => {
                 self.turn = Some(it.turn);
-                self.own.remove(&it.prompt);
-                Vec::new()
+                self.since = event.at;
+                self.spent = Spent::default();
+                let own = self.own.remove(&it.prompt);
+                let text = self.queued.iter().find(|(prompt, _)| *prompt == it.prompt).map(|(_, text)| text.clone());
+                self.queued.retain(|(prompt, _)| *prompt != it.prompt);
+                match text {
+                    Some(text) if !self.announced.remove(&it.prompt) && (self.options.own_prompts || !own) => {
+                        notes::prompt(&text, "")
+                    }
+                    Some(_) | None => Vec::new(),
+                }
             }
             EventBody::RequestSent(_) => {
                 self.waiting = Waiting::Model { since: event.at, call: None };
@@ -165,6 +210,7 @@ impl View {
             }
             EventBody::TurnEnded(it) => {
                 self.turn = None;
+                self.spent.ms = event.at.0.saturating_sub(self.since.0);
                 self.running.clear();
                 self.waiting = Waiting::Nothing;
                 notes::outcome(&it.outcome)
@@ -192,111 +238,6 @@ impl View {
         }
     }
 
-    fn live_text(&mut self, piece: &LiveText) -> Vec<Piece> {
-        let block = (piece.request, piece.index);
-        if !self.options.stream && piece.kind != LiveKind::Call {
-            return Vec::new();
-        }
-        // The next block has begun: what was thought before it is complete.
-        let mut pieces = match self.thinking {
-            Some(thinking) if thinking != block => self.end_thinking(thinking),
-            Some(_) | None => Vec::new(),
-        };
-        match piece.kind {
-            LiveKind::Call => {
-                if let Waiting::Model { call, .. } = &mut self.waiting
-                    && piece.offset == 0
-                {
-                    *call = Some(piece.text.clone());
-                }
-            }
-            LiveKind::Text => {
-                if let Some(rest) = self.extend(piece) {
-                    pieces.extend(self.switch(block));
-                    pieces.push(Piece::Text(rest));
-                }
-            }
-            LiveKind::Thinking => {
-                self.thinking = Some(block);
-                if self.extend(piece).is_some() {
-                    let shown = self.shown.entry(block).or_default();
-                    let upto = shown.text.rfind('\n').map_or(shown.lined, |at| at + 1);
-                    pieces.extend(self.think(block, upto));
-                }
-            }
-        }
-        pieces
-    }
-
-    /// Gives out a block of thinking up to a byte, as lines.
-    fn think(&mut self, block: (RequestId, u32), upto: usize) -> Vec<Piece> {
-        let Some(shown) = self.shown.get_mut(&block) else { return Vec::new() };
-        let lines = thinking(shown.text.get(shown.lined..upto).unwrap_or_default());
-        shown.lined = shown.lined.max(upto);
-        self.beside(lines)
-    }
-
-    fn end_thinking(&mut self, block: (RequestId, u32)) -> Vec<Piece> {
-        self.thinking = None;
-        let upto = self.shown.get(&block).map_or(0, |shown| shown.text.len());
-        self.think(block, upto)
-    }
-
-    /// Adds what is new of a piece to its block. After a gap nothing is added: the finished row brings the rest.
-    fn extend(&mut self, piece: &LiveText) -> Option<String> {
-        let shown = &mut self.shown.entry((piece.request, piece.index)).or_default().text;
-        let known = u64::try_from(shown.len()).unwrap_or(u64::MAX).checked_sub(piece.offset)?;
-        let rest = piece.text.get(usize::try_from(known).ok()?..).filter(|rest| !rest.is_empty())?.to_owned();
-        shown.push_str(&rest);
-        Some(rest)
-    }
-
-    fn reply(&mut self, reply: &ReplyReceived) -> Vec<Piece> {
-        self.waiting = Waiting::Nothing;
-        self.thinking = None;
-        let mut pieces = Vec::new();
-        for (index, block) in (0..).zip(&reply.blocks) {
-            let key = (reply.request, index);
-            let shown = self.shown.remove(&key).unwrap_or_default();
-            match block {
-                Block::Text { text } => {
-                    let rest = text.strip_prefix(&shown.text).map(str::to_owned);
-                    if rest.is_none() {
-                        pieces.extend(self.beside(vec![notes::remark("that text is void; the reply is:")]));
-                    }
-                    pieces.extend(self.switch(key));
-                    let rest = rest.unwrap_or_else(|| text.clone());
-                    if !rest.is_empty() {
-                        pieces.push(Piece::Text(rest));
-                    }
-                    pieces.extend(self.end_text());
-                }
-                Block::Thinking { text } => {
-                    let rest = text.get(shown.lined..).unwrap_or(text);
-                    pieces.extend(self.beside(thinking(rest)));
-                }
-                Block::Call(call) => {
-                    self.titles.insert(call.call, call.title.clone());
-                }
-                Block::Other { kind } => {
-                    pieces.extend(self.beside(vec![notes::remark(&format!("a block of kind {kind}, not shown"))]));
-                }
-            }
-        }
-        self.shown.retain(|(request, _), _| *request != reply.request);
-        pieces
-    }
-
-    fn restarted(&mut self, request: RequestId) -> Vec<Piece> {
-        let visible = self.shown.iter().any(|((of, _), shown)| *of == request && !shown.text.is_empty());
-        self.shown.retain(|(of, _), _| *of != request);
-        if visible {
-            self.beside(vec![notes::notice("the reply broke off; what was shown of it is void, it is asked for again")])
-        } else {
-            Vec::new()
-        }
-    }
-
     fn request_failed(&mut self, failed: &RequestFailed) -> Vec<Line> {
         match failed.next_try {
             Some(at) => {
@@ -308,56 +249,8 @@ impl View {
         }
     }
 
-    /// Lines beside the text, after the end of a text that is open.
-    fn beside(&mut self, lines: Vec<Line>) -> Vec<Piece> {
-        if lines.is_empty() {
-            return Vec::new();
-        }
-        let mut pieces = self.end_text();
-        pieces.extend(lines.into_iter().map(Piece::Line));
-        pieces
-    }
-
-    fn switch(&mut self, block: (RequestId, u32)) -> Vec<Piece> {
-        let pieces = if self.streaming == Some(block) { Vec::new() } else { self.end_text() };
-        self.streaming = Some(block);
-        pieces
-    }
-
-    fn end_text(&mut self) -> Vec<Piece> {
-        self.streaming.take().map(|_| Piece::EndText).into_iter().collect()
-    }
-
     fn title(&self, call: CallId) -> String {
         self.titles.get(&call).cloned().unwrap_or_else(|| format!("call {}", call.short()))
-    }
-
-    /// What is going on right now, to be repainted in place: running commands with their last words, what is waited for.
-    #[must_use]
-    pub fn status(&self, now: Timestamp, columns: usize) -> Vec<Line> {
-        if !self.running.is_empty() {
-            return self
-                .running
-                .iter()
-                .flat_map(|running| running.lines(&self.title(running.call), now, columns))
-                .collect();
-        }
-        if self.streaming.is_some() || !self.open.is_empty() {
-            return Vec::new();
-        }
-        let line = match &self.waiting {
-            Waiting::Nothing => return Vec::new(),
-            Waiting::Model { since, call } => {
-                let what = call.as_ref().map_or("thinking".to_owned(), |tool| format!("writing a call of {tool}"));
-                let spent = time::span(now.0.saturating_sub(since.0));
-                spinner(now).text(Style::Dim, &format!("{what} · {spent}"))
-            }
-            Waiting::NextTry { at } => {
-                let left = at.0.saturating_sub(now.0).div_ceil(1000);
-                spinner(now).text(Style::Dim, &format!("next try in {left} s"))
-            }
-        };
-        vec![line.fit(columns)]
     }
 
     /// Whether no turn runs and none of this client's prompts waits for one.
@@ -365,19 +258,6 @@ impl View {
     pub fn is_idle(&self) -> bool {
         self.turn.is_none() && self.own.is_empty()
     }
-
-    /// Whether [`Self::status`] would change with the time alone.
-    #[must_use]
-    pub fn ticks(&self) -> bool {
-        !self.running.is_empty() || !matches!(self.waiting, Waiting::Nothing)
-    }
-}
-
-fn thinking(text: &str) -> Vec<Line> {
-    text.lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| Line::new().lit(Style::Dim, "┊ ").text(Style::Dim, line))
-        .collect()
 }
 
 #[cfg(test)]

@@ -42,6 +42,8 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
         follow.say(&notes::remark(&format!("{}{hint}", heading(&attached))))?;
         catch_up(&mut follow, since, args.since.is_some()).await?;
     }
+    follow.info = Some(attached.clone());
+    follow.is_live = true;
     // A question may be older than the rows that were looked at.
     for approval in attached.approvals {
         if approval_is_new(&follow, &approval.id, attached.head) {
@@ -91,7 +93,9 @@ async fn catch_up(follow: &mut Follow<'_>, since: Seq, all: bool) -> Result<(), 
         let id = follow.session.short();
         follow.say(&notes::remark(&format!("{hidden} earlier rows: agentctl log {id}")))?;
     }
+    follow.is_live = false;
     for (at, event) in rows.iter().enumerate() {
+        follow.recall(event);
         if at < shown_from {
             follow.view.event(event, usize::MAX);
         } else {

@@ -1,4 +1,4 @@
-//! What stands below the text: the question, what is going on, the line that is typed.
+//! What stands below the text: the end of the answer, what is going on, the question, the input, the status line.
 
 use std::time::Duration;
 
@@ -8,21 +8,25 @@ use tokio::time::Instant;
 use super::question::Question;
 use super::{Follow, Output};
 use crate::error::CtlError;
-use crate::render::{Line, Style};
+use crate::render::{Line, Style, approval, session};
+use crate::view::SPINNER_MS;
 
 /// Shortest time between two repaints: twenty a second look smooth, more only cost.
 const REPAINT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often running times are brought up to date.
-const TICK: Duration = Duration::from_secs(1);
+/// How often the spinner turns.
+const TICK: Duration = Duration::from_millis(SPINNER_MS);
+
+/// Rows of the input before it scrolls: a longer one would push the answer away.
+const INPUT_ROWS: usize = 8;
+
+/// Queued prompts that are shown; the others are counted.
+const QUEUED_SHOWN: usize = 3;
 
 impl Follow<'_> {
     /// Brings questions and the repainted area up to date; says when to do so again.
     pub(super) fn refresh(&mut self) -> Result<Option<Instant>, CtlError> {
         self.refresh_question()?;
-        if !self.is_typing() {
-            self.release_held()?;
-        }
         let now = Instant::now();
         if let Some(question) = &mut self.question
             && let Some(at) = question.settles_at()
@@ -52,21 +56,63 @@ impl Follow<'_> {
     }
 
     fn repaint(&mut self) -> Result<(), CtlError> {
+        self.settle()?;
         let columns = self.screen.columns().saturating_sub(1);
-        if let Some((line, column)) = self.question.as_ref().and_then(|question| question.prompt(columns)) {
-            return self.screen.repaint(&[line], Some((0, column)));
+        let full = self.output == Output::Full;
+        let mut below = if full { self.view.status(Timestamp::now(), columns) } else { Vec::new() };
+        if self.editor.is_some() {
+            below.extend(self.queued(columns));
         }
-        let mut lines =
-            if self.output == Output::Full { self.view.status(Timestamp::now(), columns) } else { Vec::new() };
-        match &self.editor {
-            Some(editor) if self.keyboard.is_some() && (self.view.is_idle() || !editor.is_empty()) => {
-                let (text, column) = editor.window(columns.saturating_sub(2));
-                lines.push(Line::new().lit(Style::Bold, "› ").text(Style::Plain, &text));
-                let row = lines.len() - 1;
-                self.screen.repaint(&lines, Some((row, column + 2)))
+        let mut cursor = None;
+        let asked = self.question.as_ref().and_then(|question| question.prompt(columns));
+        if let Some((line, column)) = asked {
+            cursor = Some((below.len(), column));
+            below.push(line);
+        } else if let Some(line) = self.confirm.as_ref().map(|undo| undo.prompt(columns)) {
+            cursor = Some((below.len(), line.width()));
+            below.push(line);
+        } else if let Some(editor) = self.editor.as_ref().filter(|_| self.keyboard.is_some()) {
+            let (rows, (row, column)) = editor.rows(columns.saturating_sub(2), INPUT_ROWS);
+            cursor = Some((below.len() + row, column + 2));
+            for (at, line) in rows.into_iter().enumerate() {
+                let mark = if at == 0 { "› " } else { "  " };
+                below.push(Line::new().lit(Style::Bold, mark).join(line));
             }
-            Some(_) | None => self.screen.repaint(&lines, None),
+            below.extend(self.menu.as_ref().map(|menu| menu.lines(columns)).unwrap_or_default());
         }
+        if self.editor.is_some() {
+            below.push(self.status_line(columns));
+        }
+        let mut lines = self.tail();
+        let room = self.screen.rows().saturating_sub(below.len());
+        lines.drain(..lines.len().saturating_sub(room));
+        let cursor = cursor.map(|(row, column)| (row + lines.len(), column));
+        lines.extend(below);
+        self.screen.repaint(&lines, cursor)
+    }
+
+    fn queued(&self, columns: usize) -> Vec<Line> {
+        let queued = &self.view.queued;
+        let waits = self.view.turn.is_some();
+        let mut lines: Vec<Line> = queued
+            .iter()
+            .filter(|_| waits)
+            .take(QUEUED_SHOWN)
+            .map(|(_, text)| {
+                let first = text.trim().lines().next().unwrap_or_default();
+                Line::new().lit(Style::Dim, "⋯ queued: ").text(Style::Dim, first).fit(columns)
+            })
+            .collect();
+        if waits && queued.len() > QUEUED_SHOWN {
+            let more = queued.len() - QUEUED_SHOWN;
+            lines.push(Line::new().text(Style::Dim, &format!("⋯ and {more} more")).fit(columns));
+        }
+        lines
+    }
+
+    fn status_line(&self, columns: usize) -> Line {
+        let Some(info) = &self.info else { return Line::new() };
+        session::status_line(info, self.branch.as_deref(), self.view.context_tokens, self.role, columns)
     }
 
     /// Draws the oldest open question when none is drawn; drops the drawn one when it was closed elsewhere.
@@ -85,13 +131,16 @@ impl Follow<'_> {
         }
         let Some(approval) = self.view.open.first().cloned() else { return Ok(()) };
         if self.answers {
-            for line in crate::render::approval::question(&approval) {
+            self.gap()?;
+            for line in approval::question(&approval) {
                 self.say(&line)?;
             }
             self.view.drew(&approval);
+            self.notify(&format!("asks: {}", session::approval_title(&approval)))?;
             self.question = Some(Question::new(approval, Instant::now()));
         } else if self.announced.insert(approval.id) {
-            for line in crate::render::session::approval_block(&approval) {
+            self.gap()?;
+            for line in session::approval_block(&approval) {
                 self.say(&line)?;
             }
         }
@@ -102,7 +151,7 @@ impl Follow<'_> {
     fn draw_choices_by_line(&mut self) -> Result<(), CtlError> {
         match &self.question {
             Some(question) if !self.screen.repaints() => {
-                let line = crate::render::approval::choices(&question.approval);
+                let line = approval::choices(&question.approval);
                 self.screen.line(&line)
             }
             Some(_) | None => Ok(()),

@@ -1,12 +1,17 @@
 //! Following one session at a terminal: the loop behind `ask` and `attach`.
 //!
-//! * [`goal`]: when `ask` is done. [`question`]: the approval on the screen. [`editor`]: the line `attach` reads.
-//! * [`typed`]: what typed lines and Ctrl-C do. [`draw`]: what stands below the text. [`reconnect`]: what happens when
-//!   the daemon goes away.
+//! * [`goal`]: when `ask` is done. [`question`]: the approval on the screen. [`answer`]: the answer as it streams.
+//! * [`editor`]: the input of `attach`; [`complete`] what can be put in there, [`command`] what is read of it, [`typed`] and
+//!   [`wishes`] what it does, [`confirm`] an undo that waits for a yes.
+//! * [`draw`]: what stands below the text. [`reconnect`]: what happens when the daemon goes away.
 //!
 //! Invariant: a row is shown once, in order, whatever happens to the connection: the cursor is the last row that was
 //! folded in, and a new subscription starts after it.
 
+mod answer;
+pub mod command;
+pub mod complete;
+mod confirm;
 mod draw;
 pub mod editor;
 pub mod goal;
@@ -14,31 +19,39 @@ pub mod question;
 pub mod reconnect;
 mod signals;
 pub mod typed;
+mod wishes;
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use proto::approval::Verdict;
-use proto::event::Event;
+use proto::event::{Event, EventBody};
 use proto::handshake::Role;
 use proto::ids::{ApprovalId, SessionId};
 use proto::live::Live;
 use proto::request::{AnswerApproval, Request, SendPrompt};
-use proto::response::{ResponseResult, ServerFrame};
+use proto::response::{Response, ResponseResult, ServerFrame, SessionInfo};
 use tokio::time::{Instant, sleep_until};
 
+use crate::branch;
 use crate::connect::Connection;
 use crate::context::Context;
 use crate::error::CtlError;
 use crate::exit::Exit;
-use crate::render::{Line, notes};
+use crate::notify::{self, Notification};
+use crate::render::markdown::Markdown;
+use crate::render::notes;
 use crate::screen::Screen;
 use crate::terminal::Keyboard;
-use crate::view::{Piece, View};
+use crate::view::View;
+use answer::Written;
+use complete::Menu;
+use confirm::Confirm;
 use editor::Editor;
 use goal::{End, Goal};
 use question::{Fed, Question};
 use signals::Signals;
-use typed::Lines;
+use typed::{Files, Lines};
 
 /// What reaches the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +88,22 @@ pub struct Follow<'a> {
     pub lines: Option<Lines>,
     /// Whether a person may be asked and may type here.
     pub interactive: bool,
+    /// The session as `attach` knows it, for the status line.
+    pub info: Option<SessionInfo>,
     answers: bool,
-    /// Text that waits for the end of its line while something is typed below it.
-    held: String,
+    /// The text of the answer that is being written, and what was written last.
+    markdown: Markdown,
+    written: Written,
+    branch: Option<String>,
+    /// Prompts of the past, oldest first.
+    past: Vec<String>,
+    menu: Option<Menu>,
+    /// Where a list stood that was closed by the user.
+    menu_closed: Option<usize>,
+    files: Files,
+    confirm: Option<Confirm>,
+    /// When the user last did something here.
+    active_at: Instant,
     role: Role,
     lost: u32,
     /// The connection is over; with the daemon's reason, when it said goodbye.
@@ -85,6 +111,8 @@ pub struct Follow<'a> {
     question: Option<Question>,
     announced: HashSet<ApprovalId>,
     interrupted: bool,
+    /// What comes now happens now; before that it is the past that is shown again.
+    pub is_live: bool,
     leaving: Option<Exit>,
     painted_at: Instant,
     dirty: bool,
@@ -134,14 +162,24 @@ impl<'a> Follow<'a> {
             keyboard: None,
             lines: None,
             interactive: false,
+            info: None,
             answers: false,
-            held: String::new(),
+            markdown: Markdown::default(),
+            written: Written::Nothing,
+            branch: None,
+            past: Vec::new(),
+            menu: None,
+            menu_closed: None,
+            files: Files::Unread,
+            confirm: None,
+            active_at: Instant::now(),
             role: parts.role,
             lost: 0,
             gone: None,
             question: None,
             announced: HashSet::new(),
             interrupted: false,
+            is_live: true,
             leaving: None,
             painted_at: Instant::now(),
             dirty: true,
@@ -158,9 +196,13 @@ impl<'a> Follow<'a> {
         if self.interactive {
             self.keyboard = Keyboard::open(!self.screen.repaints())?;
             self.answers = self.keyboard.is_some();
-            if self.answers && self.editor.is_some() {
-                self.screen.mark_pastes()?;
+            if self.editor.is_some() {
+                self.editor = self.keyboard.as_ref().map(|keyboard| Editor::new(keyboard.is_by_line()));
+                self.prepare_input()?;
             }
+        }
+        if self.output != Output::Json {
+            self.screen.gather();
         }
         let result = loop {
             if let Some(exit) = self.leaving {
@@ -186,7 +228,7 @@ impl<'a> Follow<'a> {
                 break Err(error);
             }
         };
-        self.release_held()?;
+        self.end_answer()?;
         self.screen.clear()?;
         self.screen.end_text()?;
         result
@@ -206,13 +248,25 @@ impl<'a> Follow<'a> {
             _ = signals.interrupt.recv() => self.interrupt().await,
             _ = signals.terminate.recv() => { self.leaving = Some(Exit::Interrupted); Ok(()) }
             _ = signals.hangup.recv() => { self.leaving = Some(Exit::Interrupted); Ok(()) }
+            found = self.files.arrive() => { self.files = Files::Read(found); self.update_menu(); Ok(()) }
+            _ = signals.stop.recv() => self.stop(),
             _ = signals.go_on.recv() => self.go_on(),
-            _ = signals.resize.recv() => { self.dirty = true; self.screen.resized() }
+            _ = signals.resize.recv() => { self.dirty = true; self.screen.resized(); Ok(()) }
             () = sleep_until(alarm.unwrap_or_else(Instant::now)), if alarm.is_some() => Ok(()),
         }
     }
 
-    /// A stop by Ctrl-Z is over: the shell has changed the terminal's mode and its picture.
+    /// Ctrl-Z: the terminal is left as it was found, then we stop as everybody does.
+    fn stop(&mut self) -> Result<(), CtlError> {
+        self.screen.clear()?;
+        self.screen.unmark_pastes()?;
+        if let Some(keyboard) = &self.keyboard {
+            keyboard.suspend();
+        }
+        crate::terminal::stop_here()
+    }
+
+    /// The stop is over: the shell has changed the terminal's mode and its picture.
     fn go_on(&mut self) -> Result<(), CtlError> {
         self.screen.forget();
         self.dirty = true;
@@ -237,6 +291,11 @@ impl<'a> Follow<'a> {
             }
             ServerFrame::CaughtUp(_) => Ok(()),
             ServerFrame::Response(response) => match response.result {
+                ResponseResult::Ok(Response::Session(info)) => {
+                    self.info = self.info.is_some().then_some(info);
+                    self.dirty = true;
+                    Ok(())
+                }
                 ResponseResult::Ok(_) => Ok(()),
                 ResponseResult::Error(error) => self.say(&notes::notice(&error.to_string())),
             },
@@ -258,7 +317,31 @@ impl<'a> Follow<'a> {
             self.interrupted = false;
         }
         self.dirty = true;
-        self.show(pieces)
+        if matches!(event.body, EventBody::PromptAccepted(_) | EventBody::TurnStarted(_)) && !pieces.is_empty() {
+            self.gap()?;
+        }
+        self.show(pieces)?;
+        if matches!(event.body, EventBody::TurnEnded(_)) { self.turn_ended() } else { Ok(()) }
+    }
+
+    /// What a turn took, for people; and a word to one who looks elsewhere.
+    fn turn_ended(&mut self) -> Result<(), CtlError> {
+        self.branch = self.info.as_ref().and_then(|info| branch::of(Path::new(&info.cwd)));
+        let spent = self.view.spent;
+        if self.output == Output::Full && self.context.tty.stderr && self.is_live {
+            self.say(&notes::spent(spent.ms, &spent.usage))?;
+        }
+        if spent.ms >= notify::LONG_MS { self.notify("done") } else { Ok(()) }
+    }
+
+    /// Tells a user who did nothing here for a while.
+    fn notify(&mut self, what: &str) -> Result<(), CtlError> {
+        if !self.is_live || self.active_at.elapsed().as_millis() < u128::from(notify::LONG_MS) {
+            return Ok(());
+        }
+        let name = self.info.as_ref().and_then(|info| info.name.clone()).unwrap_or_else(|| self.session.short());
+        let text = format!("{name} {what}");
+        self.screen.notify(&Notification::new(self.context.notify, &self.context.vars, &text))
     }
 
     pub(crate) fn live(&mut self, live: &Live) -> Result<(), CtlError> {
@@ -267,48 +350,9 @@ impl<'a> Follow<'a> {
         self.show(pieces)
     }
 
-    fn show(&mut self, pieces: Vec<Piece>) -> Result<(), CtlError> {
-        if self.output != Output::Full {
-            return Ok(());
-        }
-        for piece in pieces {
-            match piece {
-                Piece::Text(text) => {
-                    self.held.push_str(&text);
-                    let upto =
-                        if self.is_typing() { self.held.rfind('\n').map_or(0, |at| at + 1) } else { self.held.len() };
-                    let ready: String = self.held.drain(..upto).collect();
-                    self.screen.text(&ready)?;
-                }
-                Piece::EndText => {
-                    self.release_held()?;
-                    self.screen.end_text()?;
-                }
-                Piece::Line(line) => self.say(&line)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn release_held(&mut self) -> Result<(), CtlError> {
-        let held = std::mem::take(&mut self.held);
-        self.screen.text(&held)
-    }
-
-    /// Whether a half typed line stands below the text: then text goes out by whole lines.
-    fn is_typing(&self) -> bool {
-        self.keyboard.is_some() && self.editor.as_ref().is_some_and(|editor| !editor.is_empty())
-    }
-
-    /// Writes a line of ours, in every output but JSON.
-    pub(crate) fn say(&mut self, line: &Line) -> Result<(), CtlError> {
-        self.dirty = true;
-        self.release_held()?;
-        self.screen.line(line)
-    }
-
     async fn keys(&mut self, bytes: &[u8]) -> Result<(), CtlError> {
         self.dirty = true;
+        self.active_at = Instant::now();
         let Some(question) = &mut self.question else { return self.typed(bytes).await };
         if bytes.is_empty() {
             // The terminal is gone: nobody will answer here.

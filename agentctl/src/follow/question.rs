@@ -77,6 +77,7 @@ impl Question {
                     let text = text.trim();
                     Fed::Answer(Verdict::Deny { reason: (!text.is_empty()).then(|| text.to_owned()) })
                 }
+                Some(Edit::Complete { .. } | Edit::Recall { .. } | Edit::Redraw) => Fed::Taken,
                 Some(Edit::Cancel | Edit::End) => {
                     self.stage = Stage::Open;
                     Fed::Taken
@@ -99,8 +100,8 @@ impl Question {
             Stage::Reason(editor) => {
                 let label = Line::new().lit(Style::Bold, "reason (Enter: no, Esc: back) > ");
                 let start = label.width();
-                let (text, cursor) = editor.window(columns.saturating_sub(start));
-                Some((label.text(Style::Plain, &text), start + cursor))
+                let (rows, (_, cursor)) = editor.rows(columns.saturating_sub(start), 1);
+                Some((rows.into_iter().fold(label, Line::join), start + cursor))
             }
         }
     }

@@ -10,6 +10,7 @@ pub(super) struct Signals {
     pub(super) interrupt: Signal,
     pub(super) terminate: Signal,
     pub(super) hangup: Signal,
+    pub(super) stop: Signal,
     pub(super) go_on: Signal,
     pub(super) resize: Signal,
 }
@@ -21,6 +22,7 @@ impl Signals {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
             hangup: listen(SignalKind::hangup())?,
+            stop: listen(SignalKind::from_raw(nix::sys::signal::Signal::SIGTSTP as i32))?,
             go_on: listen(SignalKind::from_raw(nix::sys::signal::Signal::SIGCONT as i32))?,
             resize: listen(SignalKind::window_change())?,
         })

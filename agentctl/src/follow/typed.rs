@@ -1,28 +1,26 @@
-//! What typed lines and Ctrl-C do.
+//! What keys, lines and Ctrl-C do.
 
 use std::io::BufRead;
+use std::path::Path;
 
+use proto::event::Event;
 use proto::handshake::Role;
 use proto::ids::PromptId;
 use proto::request::{ApproveMode, Interrupt, PROMPT_BYTES_MAX, Request, SendPrompt, WithdrawPrompt};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
-use super::editor::Edit;
+use super::command::Input;
+use super::complete::{self, Menu};
+use super::editor::{Edit, Editor};
 use super::{Follow, Output};
+use crate::branch;
 use crate::error::CtlError;
 use crate::exit::Exit;
-use crate::render::{Line, Style, notes};
+use crate::render::notes;
 
 /// Lines read ahead from a pipe: the reader waits while these are being sent.
 const LINES_AHEAD: usize = 8;
-
-/// The commands of the line mode, as `/help` shows them.
-const HELP: [(&str, &str); 4] = [
-    ("/interrupt", "end the running turn (or press Ctrl-C)"),
-    ("/quit", "leave; the session goes on (or press Ctrl-D; Ctrl-C twice)"),
-    ("/help", "show this"),
-    ("anything else", "is a prompt; while a turn runs it waits for its end"),
-];
 
 /// Lines from a standard input that is no terminal.
 #[derive(Debug)]
@@ -57,49 +55,112 @@ pub(super) async fn next_line(lines: Option<&mut Lines>) -> Option<String> {
     }
 }
 
-/// What a line means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Input {
-    Nothing,
-    Quit,
-    Interrupt,
-    Help,
-    Unknown(String),
-    Prompt(String),
+/// The workspace's files, read when they are first asked for.
+#[derive(Debug)]
+pub(super) enum Files {
+    Unread,
+    Reading(JoinHandle<Vec<String>>),
+    Read(Vec<String>),
 }
 
-impl Input {
-    /// A slash begins a command; a space before it makes it a prompt.
-    fn read(line: &str) -> Self {
-        let text = line.trim_end();
-        match text {
-            _ if text.trim().is_empty() => Self::Nothing,
-            "/quit" | "/exit" | "/detach" | "/q" => Self::Quit,
-            "/interrupt" | "/stop" => Self::Interrupt,
-            "/help" | "/?" => Self::Help,
-            _ if text.starts_with('/') && !text.contains(['\n', ' ']) && !text[1..].contains('/') => {
-                Self::Unknown(text.to_owned())
-            }
-            _ => Self::Prompt(text.trim_start().to_owned()),
+impl Files {
+    /// Waits for the files that are being read; for ever when none are.
+    pub(super) async fn arrive(&mut self) -> Vec<String> {
+        match self {
+            // A walk that failed found nothing.
+            Self::Reading(handle) => handle.await.unwrap_or_default(),
+            Self::Unread | Self::Read(_) => std::future::pending().await,
         }
     }
 }
 
 impl Follow<'_> {
+    /// The input's surroundings: pastes are marked, earlier prompts can be recalled.
+    pub(super) fn prepare_input(&mut self) -> Result<(), CtlError> {
+        self.branch = self.info.as_ref().and_then(|info| branch::of(Path::new(&info.cwd)));
+        if let Some(editor) = &mut self.editor {
+            self.past.iter().for_each(|text| editor.remember(text));
+            self.screen.mark_pastes()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the prompts of the past for the history.
+    pub(crate) fn recall(&mut self, event: &Event) {
+        if let proto::event::EventBody::PromptAccepted(it) = &event.body {
+            self.past.push(it.text.clone());
+        }
+    }
+
     pub(super) async fn typed(&mut self, bytes: &[u8]) -> Result<(), CtlError> {
-        let Some(editor) = &mut self.editor else { return Ok(()) };
         if bytes.is_empty() {
             self.leaving = Some(Exit::Done);
             return Ok(());
         }
-        for edit in editor.feed(bytes) {
-            match edit {
-                Edit::Submit(text) => self.input(&text).await?,
-                Edit::End => self.leaving = Some(Exit::Done),
-                Edit::Cancel => {}
+        if let Some(confirm) = self.confirm.take() {
+            return self.confirmed(confirm, bytes).await;
+        }
+        let Some(editor) = &mut self.editor else { return Ok(()) };
+        if let Some(menu) = &self.menu
+            && bytes == b"\r"
+        {
+            editor.replace(menu.start, &menu.choice());
+            if std::mem::take(&mut self.menu).is_some_and(|menu| menu.is_file) {
+                return Ok(());
             }
         }
+        for edit in editor.feed(bytes) {
+            self.edited(edit).await?;
+        }
+        self.update_menu();
         Ok(())
+    }
+
+    async fn edited(&mut self, edit: Edit) -> Result<(), CtlError> {
+        match edit {
+            Edit::Submit(text) => return self.input(&text).await,
+            Edit::End => self.leaving = Some(Exit::Done),
+            Edit::Cancel => self.menu_closed = self.menu.take().map(|menu| menu.start),
+            Edit::Complete { back: false } => {
+                if let (Some(menu), Some(editor)) = (self.menu.take(), &mut self.editor) {
+                    editor.replace(menu.start, &menu.choice());
+                }
+            }
+            Edit::Complete { back: true } => self.menu.iter_mut().for_each(|menu| menu.step(true)),
+            Edit::Recall { back } => match (&mut self.menu, &mut self.editor) {
+                (Some(menu), _) => menu.step(back),
+                (None, Some(editor)) => editor.recall(back),
+                (None, None) => {}
+            },
+            Edit::Redraw => return self.screen.wipe(),
+        }
+        Ok(())
+    }
+
+    /// The candidates at the cursor, with the selection that stands.
+    pub(super) fn update_menu(&mut self) {
+        self.dirty = true;
+        let Some(editor) = &self.editor else { return };
+        if matches!(self.files, Files::Unread)
+            && editor.text().contains('@')
+            && let Some(info) = &self.info
+        {
+            let directory = info.cwd.clone();
+            self.files = Files::Reading(tokio::task::spawn_blocking(move || complete::files(Path::new(&directory))));
+        }
+        let files: &[String] = match &self.files {
+            Files::Read(files) => files,
+            Files::Unread | Files::Reading(_) => &[],
+        };
+        let menu = Menu::at(editor.text(), editor.cursor(), files);
+        if menu.as_ref().map(|menu| menu.start) != self.menu_closed {
+            self.menu_closed = None;
+        }
+        self.menu = match (menu, &self.menu) {
+            (Some(_), _) if self.menu_closed.is_some() => None,
+            (Some(new), Some(old)) if new.same_list(old) => Some(old.clone()),
+            (menu, _) => menu,
+        };
     }
 
     pub(super) async fn piped_line(&mut self, line: Option<String>) -> Result<(), CtlError> {
@@ -124,18 +185,7 @@ impl Follow<'_> {
     async fn input(&mut self, line: &str) -> Result<(), CtlError> {
         match Input::read(line) {
             Input::Nothing => Ok(()),
-            Input::Quit => {
-                self.leaving = Some(Exit::Done);
-                Ok(())
-            }
-            Input::Interrupt => self.send_interrupt().await,
-            Input::Help => {
-                for (name, meaning) in HELP {
-                    let gap = " ".repeat(16 - name.len());
-                    self.say(&Line::new().text(Style::Name, name).text(Style::Plain, &gap).lit(Style::Plain, meaning))?;
-                }
-                Ok(())
-            }
+            Input::Command(wish, argument) => self.wish(wish, &argument).await,
             Input::Unknown(command) => self.say(&notes::notice(&format!(
                 "there is no command {command}; /help lists them, a space before it makes it a prompt"
             ))),
@@ -153,7 +203,8 @@ impl Follow<'_> {
         let request =
             SendPrompt { session: self.session.to_string(), prompt, text, approve, endpoint: self.context.endpoint() };
         match self.connection.call(Request::SendPrompt(request)).await {
-            Ok(_) if self.view.turn.is_some() => {
+            // Where nothing is painted below the text, it is said.
+            Ok(_) if self.view.turn.is_some() && !self.screen.repaints() => {
                 self.say(&notes::remark("queued; it starts when the running turn ends"))
             }
             Ok(_) => Ok(()),
@@ -162,12 +213,19 @@ impl Follow<'_> {
         }
     }
 
-    /// Ctrl-C: ends the turn; a second one leaves. With nothing to end it empties the line, then leaves.
+    /// Ctrl-C: empties the input; else ends the turn; a second one leaves.
     pub(super) async fn interrupt(&mut self) -> Result<(), CtlError> {
         self.dirty = true;
+        self.confirm = None;
+        let typed = self.editor.as_ref().is_some_and(|editor| !editor.is_empty());
+        if typed && !self.interrupted {
+            self.editor.iter_mut().for_each(Editor::clear);
+            self.update_menu();
+            return Ok(());
+        }
         let may = self.role != Role::Observer;
         let busy = may && (self.view.turn.is_some() || self.goal.is_some());
-        if self.interrupted || (!busy && self.editor.as_ref().is_none_or(super::editor::Editor::is_empty)) {
+        if self.interrupted || !busy {
             self.leaving = Some(if self.goal.is_some() { Exit::Interrupted } else { Exit::Done });
             return Ok(());
         }
@@ -183,47 +241,15 @@ impl Follow<'_> {
             let request = Request::WithdrawPrompt(WithdrawPrompt { session, prompt });
             return self.connection.post(request).await.map(drop);
         }
-        if busy {
-            return self.send_interrupt().await;
-        }
-        if let Some(editor) = &mut self.editor {
-            editor.clear();
-        }
-        Ok(())
+        self.send_interrupt().await
     }
 
-    async fn send_interrupt(&mut self) -> Result<(), CtlError> {
+    pub(super) async fn send_interrupt(&mut self) -> Result<(), CtlError> {
         self.interrupted = true;
         if self.output != Output::Json {
             self.say(&notes::remark("interrupting (Ctrl-C again leaves at once)"))?;
         }
         // Not waited for: the turn's end comes as a row, and Ctrl-C must stay alive.
         self.connection.post(Request::Interrupt(Interrupt { session: self.session.to_string() })).await.map(drop)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slash_words_are_commands_and_paths_are_prompts() {
-        let prompt = |text: &str| Input::Prompt(text.to_owned());
-        let lines = ["", "  ", "/quit", "/help ", "/foo", " /foo", "/etc/hosts", "/etc is full", "hi"];
-        let read = lines.map(Input::read);
-        assert_eq!(
-            read,
-            [
-                Input::Nothing,
-                Input::Nothing,
-                Input::Quit,
-                Input::Help,
-                Input::Unknown("/foo".into()),
-                prompt("/foo"),
-                prompt("/etc/hosts"),
-                prompt("/etc is full"),
-                prompt("hi"),
-            ]
-        );
     }
 }

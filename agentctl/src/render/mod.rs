@@ -4,13 +4,16 @@
 pub mod approval;
 pub mod call;
 pub mod changes;
+pub mod code;
 pub mod diff;
 pub mod log;
+pub mod markdown;
 pub mod notes;
 pub mod sanitize;
 pub mod session;
 pub mod table;
 pub mod time;
+pub mod wrap;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -41,6 +44,30 @@ pub enum Style {
     AddedPart,
     /// The changed part of a line that went.
     RemovedPart,
+    /// A title.
+    Heading,
+    /// Emphasis.
+    Emph,
+    /// Strong emphasis.
+    StrongEmph,
+    /// No longer holds.
+    Struck,
+    /// The words of a link.
+    Link,
+    /// Code within a sentence.
+    Code,
+    /// A word of a programming language.
+    Keyword,
+    /// A text in a program.
+    Text,
+    /// A number or constant in a program.
+    Number,
+    /// A comment in a program.
+    Comment,
+    /// A type in a program.
+    Type,
+    /// A function in a program.
+    Function,
 }
 
 impl Style {
@@ -55,6 +82,17 @@ impl Style {
             Self::Name => "36",
             Self::AddedPart => "1;4;32",
             Self::RemovedPart => "1;4;31",
+            Self::Heading => "1;35",
+            Self::Emph => "3",
+            Self::StrongEmph => "1;3",
+            Self::Struck => "9",
+            Self::Link => "4;34",
+            Self::Code | Self::Type => "36",
+            Self::Keyword => "35",
+            Self::Text => "32",
+            Self::Number => "33",
+            Self::Comment => "2;3",
+            Self::Function => "34",
         }
     }
 }
@@ -91,6 +129,12 @@ impl Line {
     pub fn join(mut self, other: Self) -> Self {
         self.spans.extend(other.spans);
         self
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans.iter().all(|(_, text)| text.is_empty())
     }
 
     /// Columns it takes.

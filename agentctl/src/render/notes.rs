@@ -80,7 +80,16 @@ pub fn usage(usage: &Usage) -> String {
     format!("{} tokens in, {} out", thousands(input), thousands(usage.output_tokens))
 }
 
-fn thousands(count: u64) -> String {
+/// What a turn took: `· 12 s · 12.3k tokens in, 456 out`.
+#[must_use]
+pub fn spent(ms: u64, tokens: &Usage) -> Line {
+    let took = time::span(ms);
+    if *tokens == Usage::default() { remark(&took) } else { remark(&format!("{took} · {}", usage(tokens))) }
+}
+
+/// `12.3k`.
+#[must_use]
+pub fn thousands(count: u64) -> String {
     match count {
         0..=999 => count.to_string(),
         1_000..=999_999 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),

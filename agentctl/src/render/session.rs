@@ -4,11 +4,12 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use proto::approval::{Approval, Subject};
+use proto::handshake::Role;
 use proto::ids::Timestamp;
 use proto::response::{DaemonStatus, SessionInfo, SessionState};
 
 use super::table::{Cell, table};
-use super::{Line, Style, approval, time};
+use super::{Line, Style, approval, notes, time};
 
 /// What a session is doing, in one word.
 #[must_use]
@@ -95,6 +96,32 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
         lines.extend(approval_block(asked));
     }
     lines
+}
+
+/// The line below an input: session, model, branch, what its context holds, who else is there; the last ones go first where
+/// the terminal is narrow.
+#[must_use]
+pub fn status_line(info: &SessionInfo, branch: Option<&str>, context_tokens: u64, role: Role, columns: usize) -> Line {
+    let mut parts = vec![info.name.clone().unwrap_or_else(|| info.id.short()), info.model.clone()];
+    if role == Role::Observer {
+        parts.push("read only".to_owned());
+    }
+    if context_tokens > 0 {
+        parts.push(format!("{} tokens of context", notes::thousands(context_tokens)));
+    }
+    parts.extend(branch.map(str::to_owned));
+    if info.clients.len() > 1 {
+        parts.push(format!("{} attached", info.clients.len()));
+    }
+    let mut text = String::new();
+    for part in parts {
+        let longer = if text.is_empty() { part } else { format!("{text} · {part}") };
+        if !text.is_empty() && Line::new().text(Style::Dim, &longer).width() > columns {
+            break;
+        }
+        text = longer;
+    }
+    Line::new().text(Style::Dim, &text).fit(columns)
 }
 
 /// An open approval with the commands that answer it.

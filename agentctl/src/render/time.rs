@@ -46,6 +46,12 @@ pub fn span(ms: u64) -> String {
     }
 }
 
+/// `0 s`, `12 s`, `3 min 5 s`: for what is painted again and again, where tenths would only flicker.
+#[must_use]
+pub fn span_short(ms: u64) -> String {
+    if ms < 10_000 { format!("{} s", ms / 1000) } else { span(ms) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -74,13 +74,12 @@ impl Running {
     }
 }
 
-/// A mark that turns once a second.
+/// How long each picture of the spinner stands.
+pub(crate) const SPINNER_MS: u64 = 125;
+
+/// A mark that turns: something goes on.
 pub(super) fn spinner(now: Timestamp) -> Line {
-    let frame = match now.0 / 1000 % 4 {
-        0 => "◐ ",
-        1 => "◓ ",
-        2 => "◑ ",
-        _ => "◒ ",
-    };
-    Line::new().lit(Style::Name, frame)
+    const FRAMES: [&str; 8] = ["⠋ ", "⠙ ", "⠸ ", "⠴ ", "⠦ ", "⠇ ", "⠏ ", "⠋ "];
+    let at = usize::try_from(now.0 / SPINNER_MS).unwrap_or(0) % FRAMES.len();
+    Line::new().lit(Style::Name, FRAMES[at])
 }

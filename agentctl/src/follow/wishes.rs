@@ -1,0 +1,123 @@
+//! What the `/commands` do.
+
+use proto::ids::{Timestamp, UndoId};
+use proto::request::{ChangeSession, Request, SessionChange, SessionDiff, ShowSession, Undo, WithdrawPrompt};
+
+use super::Follow;
+use super::command::{ALL, KEYS, Wish};
+use super::confirm::Confirm;
+use crate::error::CtlError;
+use crate::exit::Exit;
+use crate::render::{Line, Style, changes, notes, session};
+
+/// Columns before the explanations of the help.
+const HELP_COLUMN: usize = 20;
+
+impl Follow<'_> {
+    /// Does it; a refusal of the daemon is a line, not the end.
+    pub(super) async fn wish(&mut self, wish: Wish, argument: &str) -> Result<(), CtlError> {
+        match self.grant(wish, argument).await {
+            Err(CtlError::Wire(error)) => self.say(&notes::notice(&error.to_string())),
+            done => done,
+        }
+    }
+
+    async fn grant(&mut self, wish: Wish, argument: &str) -> Result<(), CtlError> {
+        match wish {
+            Wish::Help => self.help(),
+            Wish::Detach => {
+                self.leaving = Some(Exit::Done);
+                Ok(())
+            }
+            Wish::Interrupt => self.send_interrupt().await,
+            Wish::Diff => {
+                let request = Request::SessionDiff(SessionDiff { session: self.session.to_string() });
+                let sum = crate::answer!(self.connection, request, Changes)?;
+                let lines: Vec<Line> = sum.diffs.iter().flat_map(changes::whole).collect();
+                lines.iter().chain(&changes::rest(&sum)).try_for_each(|line| self.say(line))
+            }
+            Wish::Undo => self.undo(argument).await,
+            Wish::Withdraw => self.withdraw().await,
+            Wish::Rename if argument.is_empty() => self.say(&notes::notice("/rename needs a name")),
+            Wish::Rename => {
+                let change = SessionChange::Rename { name: argument.to_owned() };
+                let request = Request::ChangeSession(ChangeSession { session: self.session.to_string(), change });
+                self.info = Some(crate::answer!(self.connection, request, Session)?);
+                Ok(())
+            }
+            Wish::Show => {
+                let request = Request::ShowSession(ShowSession { session: self.session.to_string() });
+                let info = crate::answer!(self.connection, request, Session)?;
+                let zone = jiff::tz::TimeZone::system();
+                session::show(&info, Timestamp::now(), &zone).iter().try_for_each(|line| self.say(line))?;
+                self.info = Some(info);
+                Ok(())
+            }
+            Wish::Clear => self.screen.wipe(),
+        }
+    }
+
+    fn help(&mut self) -> Result<(), CtlError> {
+        self.gap()?;
+        let commands = ALL.iter().map(|command| (format!("{} {}", command.name, command.argument), command.about));
+        let keys = KEYS.iter().map(|&(name, about)| (name.to_owned(), about));
+        let columns = self.screen.columns().saturating_sub(1);
+        for (name, about) in commands.chain(keys) {
+            let name = Line::new().text(Style::Name, name.trim_end());
+            let gap = " ".repeat(HELP_COLUMN.saturating_sub(name.width()).max(1));
+            let about =
+                Line::new().text(Style::Plain, about).wrap(columns.saturating_sub(HELP_COLUMN).max(HELP_COLUMN));
+            for (at, line) in about.into_iter().enumerate() {
+                let start = if at == 0 {
+                    name.clone().text(Style::Plain, &gap)
+                } else {
+                    Line::new().text(Style::Plain, &" ".repeat(HELP_COLUMN))
+                };
+                self.say(&start.join(line))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn undo(&mut self, argument: &str) -> Result<(), CtlError> {
+        let steps = if argument.is_empty() { Ok(1) } else { argument.parse() };
+        let Ok(steps) = steps else {
+            return self.say(&notes::notice(&format!("/undo takes a number of edits, not {argument}")));
+        };
+        let session = self.session.to_string();
+        let mut wish = Undo { session, undo: UndoId::new(), steps, preview: true, newest: None };
+        let preview = crate::answer!(self.connection, Request::Undo(wish.clone()), Undone)?;
+        let lines: Vec<Line> = preview.diffs.iter().flat_map(changes::whole).collect();
+        lines.iter().try_for_each(|line| self.say(line))?;
+        wish.preview = false;
+        wish.newest = Some(preview.newest);
+        self.confirm = Some(Confirm::new(wish, changes::question(&preview)));
+        Ok(())
+    }
+
+    /// A key after a preview.
+    pub(super) async fn confirmed(&mut self, confirm: Confirm, bytes: &[u8]) -> Result<(), CtlError> {
+        if !Confirm::is_yes(bytes) {
+            return self.say(&notes::remark("nothing was taken back"));
+        }
+        match crate::answer!(self.connection, Request::Undo(confirm.wish), Undone) {
+            Ok(undone) => self.say(&notes::remark(&changes::taken_back(&undone))),
+            Err(CtlError::Wire(error)) => self.say(&notes::notice(&error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The newest queued prompt comes back into the input, where it can be changed.
+    async fn withdraw(&mut self) -> Result<(), CtlError> {
+        let Some((prompt, text)) = self.view.queued.last().cloned() else {
+            return self.say(&notes::remark("no prompt is queued"));
+        };
+        let session = self.session.to_string();
+        self.connection.call(Request::WithdrawPrompt(WithdrawPrompt { session, prompt })).await?;
+        if let Some(editor) = &mut self.editor {
+            editor.clear();
+            editor.replace(0, &text);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! What is going on right now, to be repainted in place. Pure.
+
+use proto::event::Usage;
+use proto::ids::Timestamp;
+
+use super::running::spinner;
+use super::{View, Waiting};
+use crate::render::{Line, Style, notes, time};
+
+/// Bytes of text that are about one token, for the number shown while a reply is written; its row brings the true one.
+const BYTES_PER_TOKEN: usize = 4;
+
+impl View {
+    /// What is going on right now, to be repainted in place: running commands with their last words, what is waited for.
+    #[must_use]
+    pub fn status(&self, now: Timestamp, columns: usize) -> Vec<Line> {
+        if !self.running.is_empty() {
+            return self
+                .running
+                .iter()
+                .flat_map(|running| running.lines(&self.title(running.call), now, columns))
+                .collect();
+        }
+        if !self.open.is_empty() {
+            return Vec::new();
+        }
+        let line = match &self.waiting {
+            Waiting::Nothing => return Vec::new(),
+            Waiting::Model { since, call } => {
+                let what = match call {
+                    Some(tool) => format!("writing a call of {tool}"),
+                    None if self.streaming.is_some() => "writing".to_owned(),
+                    None => "thinking".to_owned(),
+                };
+                let begun = if self.turn.is_some() && self.since.0 > 0 { self.since } else { *since };
+                let spent = time::span_short(now.0.saturating_sub(begun.0));
+                spinner(now).text(Style::Dim, &format!("{what} · {spent}{}", self.tokens()))
+            }
+            Waiting::NextTry { at } => {
+                let left = at.0.saturating_sub(now.0).div_ceil(1000);
+                spinner(now).text(Style::Dim, &format!("next try in {left} s"))
+            }
+        };
+        vec![line.fit(columns)]
+    }
+
+    /// ` · 12.3k tokens in, 456 out`, as far as it is known.
+    fn tokens(&self) -> String {
+        let mut usage = self.spent.usage;
+        usage.output_tokens += u64::try_from(self.spent.writing / BYTES_PER_TOKEN).unwrap_or(0);
+        if usage == Usage::default() { String::new() } else { format!(" · {}", notes::usage(&usage)) }
+    }
+
+    /// Whether [`Self::status`] would change with the time alone.
+    #[must_use]
+    pub fn ticks(&self) -> bool {
+        !self.running.is_empty() || !matches!(self.waiting, Waiting::Nothing)
+    }
+}
