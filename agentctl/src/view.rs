@@ -74,7 +74,7 @@ struct Shown {
 enum Waiting {
     Nothing,
     Model { since: Timestamp, call: Option<String> },
-    NextTry { at: Timestamp },
+    NextTry { at: Timestamp, parked: bool },
 }
 
 impl View {
@@ -300,7 +300,7 @@ impl View {
     fn request_failed(&mut self, failed: &RequestFailed) -> Vec<Line> {
         match failed.next_try {
             Some(at) => {
-                self.waiting = Waiting::NextTry { at };
+                self.waiting = Waiting::NextTry { at, parked: failed.parked };
                 vec![notes::request_failed(failed, &self.options.zone)]
             }
             // The end of the turn says the same with what to do next.
@@ -352,9 +352,10 @@ impl View {
                 let spent = time::span(now.0.saturating_sub(since.0));
                 spinner(now).text(Style::Dim, &format!("{what} · {spent}"))
             }
-            Waiting::NextTry { at } => {
+            Waiting::NextTry { at, parked } => {
                 let left = at.0.saturating_sub(now.0).div_ceil(1000);
-                spinner(now).text(Style::Dim, &format!("next try in {left} s"))
+                let what = if *parked { "parked · " } else { "" };
+                spinner(now).text(Style::Dim, &format!("{what}next try in {}", time::wait(left)))
             }
         };
         vec![line.fit(columns)]
