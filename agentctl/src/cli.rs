@@ -102,6 +102,8 @@ pub enum Command {
     Deny(DenyArgs),
     /// End a session's running turn
     Interrupt(SessionJsonArgs),
+    /// Send a waiting or parked request to the model again at once
+    Retry(SessionJsonArgs),
     /// Send a prompt and return at once
     Send(SendArgs),
     /// Give a session another name
@@ -130,7 +132,7 @@ impl Command {
             Self::Ask(args) => args.json,
             Self::Attach(args) => args.json,
             Self::Ls(args) => args.json,
-            Self::Show(args) | Self::Interrupt(args) => args.json,
+            Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) => args.json,
             Self::Log(args) => args.json,
             Self::Undo(args) => args.json,
             Self::Diff(args) => args.json,

@@ -97,7 +97,7 @@ struct Shown {
 enum Waiting {
     Nothing,
     Model { since: Timestamp, call: Option<String> },
-    NextTry { at: Timestamp },
+    NextTry { at: Timestamp, parked: bool },
 }
 
 impl View {
@@ -241,7 +241,7 @@ impl View {
     fn request_failed(&mut self, failed: &RequestFailed) -> Vec<Line> {
         match failed.next_try {
             Some(at) => {
-                self.waiting = Waiting::NextTry { at };
+                self.waiting = Waiting::NextTry { at, parked: failed.parked };
                 vec![notes::request_failed(failed, &self.options.zone)]
             }
             // The end of the turn says the same with what to do next.

@@ -131,6 +131,8 @@ pub struct RequestFailed {
     pub problem: Problem,
     /// When it is tried again; absent when it is not.
     pub next_try: Option<Timestamp>,
+    /// The turn is parked until then: it goes on by itself, and nobody need wait for it.
+    pub parked: bool,
 }
 
 /// Something that failed outside a tool, in words for a person.

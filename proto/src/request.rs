@@ -55,6 +55,8 @@ pub enum Request {
     Undo(Undo),
     /// The session's changes of files that stand.
     SessionDiff(SessionDiff),
+    /// Sends a failed request again at once.
+    Retry(Retry),
 }
 
 /// Who the client is, for the other terminals and the audit.
@@ -310,6 +312,17 @@ pub const UNDO_STEPS_MAX: u32 = 100;
 pub struct SessionDiff {
     /// Id, its last digits, or name.
     pub session: String,
+}
+
+/// Sends the failed request of a waiting or parked turn again at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// Id, its last digits, or name.
+    pub session: String,
+    /// The client's endpoint, as in [`Attach`].
+    #[serde(default)]
+    pub endpoint: Endpoint,
 }
 
 /// An approval id as a full id, for clients that have one.

@@ -40,6 +40,7 @@ pub struct ResponseFrame {
 }
 
 /// Success or failure. (A type of its own, so that JSON reads `{"ok": …}` or `{"error": …}`.)
+#[expect(clippy::large_enum_variant, reason = "lives from the codec to its reader, one at a time")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseResult {
@@ -184,6 +185,8 @@ pub struct SessionInfo {
     pub archived: bool,
     /// Process id of its shim, when one runs.
     pub shim_pid: Option<u32>,
+    /// When the failed request of a waiting or parked turn is sent again.
+    pub next_try: Option<Timestamp>,
 }
 
 /// What a session is doing.
@@ -202,6 +205,8 @@ pub enum SessionState {
     Waiting,
     /// An interrupt is being carried out.
     Stopping,
+    /// Its turn is parked: the model cannot be reached or is overloaded; it goes on by itself.
+    Parked,
 }
 
 /// Sessions, newest activity first.

@@ -92,6 +92,7 @@ fn requests() -> Vec<Request> {
         Request::Shutdown(Shutdown { stop_shells: true }),
         Request::Undo(Undo { session: session(), undo: UndoId(uuid(8)), steps: 2, preview: false, newest: Some(7) }),
         Request::SessionDiff(SessionDiff { session: session() }),
+        Request::Retry(Retry { session: session(), endpoint: Endpoint::default() }),
     ]
 }
 
@@ -193,6 +194,7 @@ fn bodies() -> Vec<EventBody> {
             attempt: 1,
             problem: problem(),
             next_try: Some(Timestamp(3_000)),
+            parked: true,
         }),
         EventBody::ReplyReceived(ReplyReceived {
             turn: turn(),
@@ -263,6 +265,7 @@ fn info() -> SessionInfo {
         clients: vec![ClientInfo { program: "agentctl".into(), terminal: "pts/3".into() }],
         archived: false,
         shim_pid: Some(42),
+        next_try: Some(Timestamp(3)),
     }
 }
 

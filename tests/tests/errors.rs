@@ -65,9 +65,9 @@ fn an_unreachable_server() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let place = format!("127.0.0.1:{port}");
     let mut machine = Machine::with_model(&format!("http://{place}"));
-    machine.configure("turn.tries_max", "2");
+    machine.configure("retry.tries", "1");
     let output = machine.ctl(&["ask", "hello"]).run();
-    last_sentence(&output, code::MODEL, &[&place]);
+    last_sentence(&output, code::MODEL, &[&place, "parked"]);
 }
 
 #[test]

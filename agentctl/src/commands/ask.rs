@@ -57,7 +57,7 @@ pub(super) async fn run(args: AskArgs, context: &Context) -> Result<Exit, CtlErr
     // A turn before ours may wait for an answer, and ours for it.
     follow.view.open = attached.approvals;
     follow.view.sent(prompt.prompt);
-    follow.goal = Some((Goal::new(prompt.prompt), prompt.clone()));
+    follow.goal = Some((Goal::new(prompt.prompt, can_ask), prompt.clone()));
     crate::answer!(follow.connection, Request::SendPrompt(prompt), Accepted)?;
     if chosen.info.state != SessionState::Idle && output == Output::Full {
         follow.say(&notes::remark("the session is at work; the prompt waits for its turn"))?;

@@ -1,10 +1,10 @@
-//! `interrupt`, `rename`, `archive`, `rm`, `shutdown`: what changes a session or the daemon and says so in a line.
+//! `interrupt`, `retry`, `rename`, `archive`, `rm`, `shutdown`: what changes a session or the daemon and says so in a line.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use proto::handshake::Role;
-use proto::request::{ChangeSession, Interrupt, Request, SessionChange, Shutdown};
+use proto::request::{ChangeSession, Interrupt, Request, Retry, SessionChange, Shutdown};
 
 use tokio::time::{Instant, sleep};
 
@@ -33,6 +33,19 @@ pub(super) async fn interrupt(args: SessionJsonArgs, context: &Context) -> Resul
         screen.json(&done)?;
     } else {
         screen.line(&notes::remark("interrupting"))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn retry(args: SessionJsonArgs, context: &Context) -> Result<Exit, CtlError> {
+    let (mut connection, mut screen) = open(context).await?;
+    let session = selector(args.session, &mut connection, context).await?;
+    let request = Request::Retry(Retry { session, endpoint: context.endpoint() });
+    let done = crate::answer!(connection, request, Done)?;
+    if args.json {
+        screen.json(&done)?;
+    } else {
+        screen.line(&notes::remark("trying again"))?;
     }
     Ok(Exit::Done)
 }

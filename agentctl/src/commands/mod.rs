@@ -39,6 +39,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Approve(args) => approvals::approve(args, context).await,
         Command::Deny(args) => approvals::deny(args, context).await,
         Command::Interrupt(args) => change::interrupt(args, context).await,
+        Command::Retry(args) => change::retry(args, context).await,
         Command::Send(args) => send::run(args, context).await,
         Command::Rename(args) => change::rename(args, context).await,
         Command::Archive(args) => change::archive(args, context).await,

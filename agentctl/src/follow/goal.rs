@@ -12,6 +12,7 @@ pub struct Goal {
     turn: Option<TurnId>,
     accepted: bool,
     denied: bool,
+    stays: bool,
     answer: String,
     end: Option<End>,
 }
@@ -25,13 +26,16 @@ pub enum End {
     Withdrawn,
     /// Its session was archived under it.
     Archived,
+    /// Its turn is parked: it goes on by itself, and nobody is here to wait for it.
+    Parked(Problem),
 }
 
 impl Goal {
-    /// Waits for this prompt.
+    /// Waits for this prompt. `stays`: also while its turn is parked, which a person at a terminal can end and a script
+    /// cannot.
     #[must_use]
-    pub fn new(prompt: PromptId) -> Self {
-        Self { prompt, turn: None, accepted: false, denied: false, answer: String::new(), end: None }
+    pub fn new(prompt: PromptId, stays: bool) -> Self {
+        Self { prompt, turn: None, accepted: false, denied: false, stays, answer: String::new(), end: None }
     }
 
     /// Folds a row in.
@@ -51,6 +55,9 @@ impl Goal {
                 self.denied |= matches!(it.outcome, Outcome::Denied {});
             }
             EventBody::TurnEnded(it) if self.turn == Some(it.turn) => self.end = Some(End::Turn(it.outcome.clone())),
+            EventBody::RequestFailed(it) if it.parked && !self.stays && self.turn == Some(it.turn) => {
+                self.end = Some(End::Parked(it.problem.clone()));
+            }
             EventBody::SessionArchived(_) if self.end.is_none() => self.end = Some(End::Archived),
             EventBody::PromptAccepted(_)
             | EventBody::TurnStarted(_)
@@ -100,7 +107,7 @@ impl Goal {
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         match &self.end {
-            Some(End::Turn(TurnOutcome::Failed { problem })) => Some(problem),
+            Some(End::Turn(TurnOutcome::Failed { problem }) | End::Parked(problem)) => Some(problem),
             Some(_) | None => None,
         }
     }
@@ -112,7 +119,7 @@ impl Goal {
             Some(End::Turn(TurnOutcome::Done {})) if self.denied => Exit::Denied,
             Some(End::Turn(TurnOutcome::Done {})) => Exit::Done,
             Some(End::Turn(TurnOutcome::Refused { .. })) => Exit::Refused,
-            Some(End::Turn(TurnOutcome::Failed { .. })) => Exit::Model,
+            Some(End::Turn(TurnOutcome::Failed { .. }) | End::Parked(_)) => Exit::Model,
             Some(End::Turn(TurnOutcome::Interrupted {}) | End::Withdrawn | End::Archived) | None => Exit::Interrupted,
         }
     }
@@ -127,6 +134,7 @@ impl Goal {
             Some(End::Turn(TurnOutcome::Interrupted {})) => "interrupted",
             Some(End::Withdrawn) => "withdrawn",
             Some(End::Archived) => "archived",
+            Some(End::Parked(_)) => "parked",
             None => "left",
         }
     }

@@ -393,12 +393,19 @@ impl<'a> Follow<'a> {
     fn finish(&mut self) -> Result<Exit, CtlError> {
         let Some((goal, _)) = &self.goal else { return Ok(Exit::Done) };
         match self.output {
-            Output::Full => {}
+            Output::Full => {
+                if let Some(End::Parked(problem)) = goal.end() {
+                    self.screen.line(&notes::parked(problem, self.session))?;
+                }
+            }
             Output::Quiet => {
                 self.screen.text(goal.answer())?;
                 self.screen.end_text()?;
                 if let Some(End::Turn(outcome)) = goal.end() {
                     notes::outcome(outcome).iter().try_for_each(|line| self.screen.line(line))?;
+                }
+                if let Some(End::Parked(problem)) = goal.end() {
+                    self.screen.line(&notes::parked(problem, self.session))?;
                 }
             }
             Output::Json => {

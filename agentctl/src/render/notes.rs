@@ -3,6 +3,8 @@
 use jiff::tz::TimeZone;
 use proto::event::{Problem, RequestFailed, TurnOutcome, Usage};
 
+use proto::ids::SessionId;
+
 use super::{Line, Style, time};
 
 /// A failed try and the time of the next one.
@@ -10,9 +12,23 @@ use super::{Line, Style, time};
 pub fn request_failed(failed: &RequestFailed, zone: &TimeZone) -> Line {
     let line = Line::new().lit(Style::Warn, "! ").text(Style::Plain, &failed.problem.message);
     match failed.next_try {
+        Some(at) if failed.parked => line.text(
+            Style::Dim,
+            &format!(" · parked: tries again at {}, or at once with agentctl retry", time::clock(at, zone)),
+        ),
         Some(at) => line.text(Style::Dim, &format!(" · tries again at {}", time::clock(at, zone))),
         None => line,
     }
+}
+
+/// The last words of an `ask` that does not wait for its parked turn.
+#[must_use]
+pub fn parked(problem: &Problem, session: SessionId) -> Line {
+    let id = session.short();
+    Line::new().lit(Style::Bad, "✗ ").text(Style::Plain, &problem.message).text(
+        Style::Plain,
+        &format!("; the turn is parked and goes on by itself: agentctl attach {id}, retry {id} or interrupt {id}"),
+    )
 }
 
 /// A sentence from the daemon.
@@ -121,6 +137,7 @@ mod tests {
             attempt: 1,
             problem: sample(),
             next_try: Some(Timestamp(1_700_000_000_000)),
+            parked: false,
         };
         expect!["! the API at https://api.anthropic.com is overloaded · tries again at 22:13:20"]
             .assert_eq(&request_failed(&failed, &TimeZone::UTC).paint(false));

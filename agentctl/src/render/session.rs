@@ -21,6 +21,7 @@ pub fn state(info: &SessionInfo) -> (Style, &'static str) {
         SessionState::Running => (Style::Good, "running"),
         SessionState::Asking => (Style::Warn, "asks you"),
         SessionState::Waiting => (Style::Warn, "waits"),
+        SessionState::Parked => (Style::Warn, "parked"),
         SessionState::Stopping => (Style::Warn, "stopping"),
     }
 }
@@ -80,7 +81,13 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
         ("title", info.title.clone()),
         ("directory", info.cwd.clone()),
         ("model", format!("{} ({})", info.model, info.provider)),
-        ("state", state(info).1.to_owned()),
+        (
+            "state",
+            match info.next_try {
+                Some(at) => format!("{}, next try {}", state(info).1, time::clock(at, zone)),
+                None => state(info).1.to_owned(),
+            },
+        ),
         ("created", format!("{} ({})", time::date(info.created_at, zone), time::ago(info.created_at, now))),
         ("active", format!("{} ({})", time::date(info.active_at, zone), time::ago(info.active_at, now))),
         ("rows", info.head.to_string()),

@@ -3,6 +3,16 @@
 use jiff::tz::TimeZone;
 use proto::ids::Timestamp;
 
+/// A wait in whole seconds: `7 s`, `4 min`, `2 h`; rounded up, so that it never says 0 while there is some.
+#[must_use]
+pub fn wait(seconds: u64) -> String {
+    match seconds {
+        0..=99 => format!("{seconds} s"),
+        100..=7_199 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h", seconds.div_ceil(3_600)),
+    }
+}
+
 /// `14:03:22` in the local time zone.
 #[must_use]
 pub fn clock(at: Timestamp, zone: &TimeZone) -> String {

@@ -36,9 +36,10 @@ impl View {
                 let spent = time::span_short(now.0.saturating_sub(begun.0));
                 spinner(now).text(Style::Dim, &format!("{what} · {spent}{}", self.tokens()))
             }
-            Waiting::NextTry { at } => {
+            Waiting::NextTry { at, parked } => {
                 let left = at.0.saturating_sub(now.0).div_ceil(1000);
-                spinner(now).text(Style::Dim, &format!("next try in {left} s"))
+                let what = if *parked { "parked · " } else { "" };
+                spinner(now).text(Style::Dim, &format!("{what}next try in {}", time::wait(left)))
             }
         };
         vec![line.fit(columns)]

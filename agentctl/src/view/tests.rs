@@ -247,7 +247,8 @@ fn waiting_for_the_model_and_for_the_next_try_is_shown() {
         request_id: None,
     };
     let next_try = Some(Timestamp(1_700_000_010_000));
-    let failed = RequestFailed { turn: bench.turn, request: bench.request, attempt: 1, problem, next_try };
+    let failed =
+        RequestFailed { turn: bench.turn, request: bench.request, attempt: 1, problem, next_try, parked: false };
     bench.row(EventBody::RequestFailed(failed));
     assert!(bench.status(3_000).ends_with("next try in 7 s\n"));
     bench.row(EventBody::TurnEnded(TurnEnded { turn: bench.turn, outcome: TurnOutcome::Done {} }));

@@ -253,7 +253,9 @@ impl Peer {
             record.session.clone().map(|info| SessionInfo { head, ..info })
         };
         let response = match request {
-            Request::Hello(_) | Request::Interrupt(_) | Request::Detach(_) => Response::Done(Done {}),
+            Request::Hello(_) | Request::Interrupt(_) | Request::Detach(_) | Request::Retry(_) => {
+                Response::Done(Done {})
+            }
             Request::CreateSession(create) => {
                 let info = rows::session(&create.cwd);
                 self.record.lock().unwrap().session = Some(info.clone());

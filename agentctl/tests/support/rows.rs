@@ -30,6 +30,7 @@ pub fn session(cwd: &str) -> SessionInfo {
         clients: Vec::new(),
         archived: false,
         shim_pid: None,
+        next_try: None,
     }
 }
 

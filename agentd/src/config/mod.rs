@@ -26,6 +26,8 @@ pub struct Config {
     pub workspace: WorkspaceConfig,
     /// Limits of a turn.
     pub turn: TurnConfig,
+    /// When a failed request is sent again.
+    pub retry: RetryConfig,
     /// What runs without a question.
     pub policy: PolicyConfig,
     /// Questions to the user.
@@ -139,6 +141,31 @@ pub struct TurnConfig {
 impl Default for TurnConfig {
     fn default() -> Self {
         Self { requests_max: 200 }
+    }
+}
+
+/// When a failed request is sent again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetryConfig {
+    /// Wait before the second try; it doubles with each. The official SDKs' value.
+    pub first_wait: Span,
+    /// Longest wait between the quick tries. The official SDKs' value.
+    pub longest_wait: Span,
+    /// Quick tries after the first one, about a minute in all. After them the turn is parked.
+    pub tries: u32,
+    /// Longest wait between the tries of a parked turn: soon enough after the trouble is over, rare enough to cost nothing.
+    pub parked_wait: Span,
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        Self {
+            first_wait: Span::from_millis(500),
+            longest_wait: Span::from_secs(8),
+            tries: 10,
+            parked_wait: Span::from_secs(300),
+        }
     }
 }
 

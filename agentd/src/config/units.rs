@@ -17,6 +17,12 @@ impl Span {
         Self(Duration::from_secs(secs))
     }
 
+    /// So many milliseconds.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(Duration::from_millis(millis))
+    }
+
     /// As a duration.
     #[must_use]
     pub fn get(self) -> Duration {

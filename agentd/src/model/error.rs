@@ -63,7 +63,7 @@ pub enum ErrorKind {
     TooLarge,
     /// Too many requests: wait.
     RateLimited,
-    /// A spend limit is reached: waiting does not help.
+    /// A spend limit is reached: somebody must raise it.
     SpendLimit,
     /// The server is overloaded or starting: wait.
     Overloaded,
@@ -160,13 +160,19 @@ impl ErrorKind {
             Self::PromptTooLong => "Compact the conversation or start a new session",
             Self::SignatureInvalid => "Start a new session if it happens again without the thinking",
             Self::TooLarge => "Start a new session, or leave large files and images out",
-            Self::RateLimited | Self::Overloaded => "Wait: the request is sent again by itself",
-            Self::SpendLimit => "Raise the limit in the account's settings, then send the prompt again",
+            Self::RateLimited | Self::Overloaded => {
+                "Wait: the request is sent again by itself, or at once with `agentctl retry`"
+            }
+            Self::SpendLimit => "Raise the limit in the account's settings, then `agentctl retry`",
             Self::Conflict | Self::Server | Self::Timeout | Self::Cut | Self::Idle(_) => {
                 "Send the prompt again if it does not recover by itself"
             }
-            Self::Network(_) => "Check the network; the request is sent again by itself",
-            Self::Refused(_) => "Start the server or correct the base URL, then send the prompt again",
+            Self::Network(_) => {
+                "Check the network; the request is sent again by itself, or at once with `agentctl retry`"
+            }
+            Self::Refused(_) => {
+                "Start the server and `agentctl retry`, or correct the base URL and start a new session"
+            }
             Self::Certificate(_) => {
                 "Add the authority that signed it to the trusted ones (extra CA), or correct the base URL"
             }

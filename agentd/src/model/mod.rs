@@ -27,7 +27,7 @@ pub use anthropic::ApiKey;
 pub use capabilities::Effort;
 pub use error::{ErrorKind, ModelError};
 pub use tools::tool_definitions;
-pub use wire::Profile;
+pub use wire::{Profile, is_thinking};
 
 use std::sync::Arc;
 
@@ -98,17 +98,6 @@ pub struct Conversation {
     pub tools: Vec<JsonText>,
     /// The history, oldest first. Append-only.
     pub messages: Vec<Arc<Message>>,
-}
-
-impl Conversation {
-    /// Leaves all thinking out: the way on, once, after [`ErrorKind::SignatureInvalid`]. What is stored keeps it.
-    pub fn strip_thinking(&mut self) {
-        for message in &mut self.messages {
-            if message.content.iter().any(wire::is_thinking) {
-                Arc::make_mut(message).content.retain(|block| !wire::is_thinking(block));
-            }
-        }
-    }
 }
 
 /// One message of the history.

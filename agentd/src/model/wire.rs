@@ -195,7 +195,8 @@ fn may_be_sent(role: Role, block: &str) -> bool {
 }
 
 /// A block of thinking, shown or redacted.
-pub(super) fn is_thinking(block: &JsonText) -> bool {
+#[must_use]
+pub fn is_thinking(block: &JsonText) -> bool {
     serde_json::from_str::<Head<'_>>(block.as_str())
         .is_ok_and(|head| matches!(&*head.kind, "thinking" | "redacted_thinking"))
 }

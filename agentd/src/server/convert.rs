@@ -39,13 +39,16 @@ fn body(entry: &Entry) -> EventBody {
         Entry::RequestSent { turn, request, attempt } => {
             EventBody::RequestSent(RequestSent { turn: *turn, request: *request, attempt: *attempt })
         }
-        Entry::RequestFailed { turn, request, attempt, problem, next_try } => EventBody::RequestFailed(RequestFailed {
-            turn: *turn,
-            request: *request,
-            attempt: *attempt,
-            problem: problem.clone(),
-            next_try: *next_try,
-        }),
+        Entry::RequestFailed { turn, request, attempt, problem, next_try, parked } => {
+            EventBody::RequestFailed(RequestFailed {
+                turn: *turn,
+                request: *request,
+                attempt: *attempt,
+                problem: problem.clone(),
+                next_try: *next_try,
+                parked: *parked,
+            })
+        }
         Entry::ReplyReceived(reply) => EventBody::ReplyReceived(self::reply(reply)),
         Entry::Nudged { text, .. } => notice(&format!("told the model: {text}")),
         Entry::ApprovalAsked { approval, .. } => EventBody::ApprovalAsked(ApprovalAsked { approval: approval.clone() }),
@@ -64,6 +67,9 @@ fn body(entry: &Entry) -> EventBody {
         Entry::Notice { text } => notice(text),
         Entry::Renamed { name, by } => EventBody::SessionRenamed(SessionRenamed { name: name.clone(), by: by.clone() }),
         Entry::Archived { by } => EventBody::SessionArchived(SessionArchived { by: by.clone() }),
+        Entry::ThinkingStripped { .. } => {
+            notice("the server did not accept an earlier thinking block; the request is sent again without thinking")
+        }
         Entry::UndoStarted(order) => {
             EventBody::UndoStarted(UndoStarted { undo: order.undo, steps: order.steps, by: order.by.clone() })
         }

@@ -60,6 +60,7 @@ fn power(request: &Request) -> Power {
         | Request::Interrupt(_)
         | Request::ChangeSession(_)
         | Request::Undo(_)
+        | Request::Retry(_)
         | Request::Shutdown(_) => Power::Drive,
     }
 }
@@ -141,6 +142,11 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
         Request::Interrupt(interrupt) => {
             let session = registry.find(&interrupt.session).await?;
             session.interrupt(connection.name()).await.map(|()| done())
+        }
+        Request::Retry(retry) => {
+            registry.offer(&retry.endpoint);
+            let session = registry.find(&retry.session).await?;
+            session.retry(connection.name()).await.map(|()| done())
         }
         Request::ListApprovals(list) => {
             let mut approvals = Vec::new();

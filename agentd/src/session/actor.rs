@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::command::{Command, Reply, state_of};
 use super::deeds::Deeds;
 use super::fanout::Fanout;
-use super::machine::{Effect, Input, Machine, Step};
+use super::machine::{Effect, Input, Machine, Phase, Step};
 use super::news::News;
 use super::open::OpenPieces;
 use super::spec::Spec;
@@ -145,6 +145,7 @@ impl Actor {
             | Entry::ApprovalClosed { .. }
             | Entry::CallStarted { .. }
             | Entry::InterruptRequested { .. }
+            | Entry::ThinkingStripped { .. }
             | Entry::UndoStarted(_)
             | Entry::Notice { .. } => {}
         }
@@ -305,6 +306,10 @@ impl Actor {
             clients: self.fanout.clients(),
             archived: self.row.archived,
             shim_pid: self.deeds.shim_pid(),
+            next_try: match self.machine.phase() {
+                Phase::Backoff(_, _, pause) => Some(pause.until),
+                Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Calling(..) | Phase::Undoing(_) => None,
+            },
         }
     }
 }

@@ -32,6 +32,10 @@ pub(super) enum Command {
         by: String,
         reply: Reply<()>,
     },
+    Retry {
+        by: String,
+        reply: Reply<()>,
+    },
     Answer {
         approval: ApprovalId,
         digest: Option<String>,
@@ -95,6 +99,7 @@ pub(super) fn state_of(machine: &Machine) -> SessionState {
             SessionState::Stopping
         }
         Phase::Ready(_) | Phase::Requesting(..) => SessionState::Thinking,
+        Phase::Backoff(_, _, pause) if pause.parked => SessionState::Parked,
         Phase::Backoff(..) => SessionState::Waiting,
         Phase::Calling(..) if machine.asking().is_some() => SessionState::Asking,
         Phase::Calling(..) | Phase::Undoing(_) => SessionState::Running,

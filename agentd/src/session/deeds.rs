@@ -141,7 +141,8 @@ impl Deeds {
             tools: self.spec.tools.clone(),
             messages: machine.history().to_vec(),
         };
-        let job = RequestJob { request, attempt, conversation, spec: Arc::clone(&self.spec) };
+        let under_way = attempt > 1 || machine.turn().is_some_and(|turn| turn.requests > 1);
+        let job = RequestJob { request, attempt, conversation, under_way, spec: Arc::clone(&self.spec) };
         let task = self.tasks.spawn(request_task::run(job, Arc::clone(&self.context), self.news.clone()));
         self.request = Some((request, task));
     }

@@ -10,6 +10,7 @@ mod command;
 mod deeds;
 pub mod fanout;
 mod file_task;
+mod instructions;
 pub mod machine;
 mod news;
 mod open;
@@ -44,6 +45,7 @@ use spec::{Source, Spec};
 use crate::config::Config;
 use crate::config::paths::Paths;
 use crate::keys::Keys;
+use crate::model::retry::Waits;
 use crate::model::{Profile, Provider, anthropic, scripted};
 use crate::store::entry::{Prompt, UndoOrder};
 use crate::store::{Store, StoreError};
@@ -90,6 +92,17 @@ impl Context {
     /// Takes new settings; running turns keep what they began with.
     pub fn reload(&self, config: Config) {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
+
+    /// When failed requests are sent again.
+    fn waits(&self) -> Waits {
+        let retry = &self.config().retry;
+        Waits {
+            first: retry.first_wait.get(),
+            longest: retry.longest_wait.get(),
+            tries: retry.tries,
+            parked: retry.parked_wait.get(),
+        }
     }
 
     /// The limits of a session's turns.
@@ -187,6 +200,14 @@ impl SessionHandle {
     /// When none runs.
     pub async fn interrupt(&self, by: String) -> Result<(), WireError> {
         self.ask(|reply| Command::Interrupt { by, reply }).await
+    }
+
+    /// Sends the failed request of a waiting or parked turn again at once.
+    ///
+    /// # Errors
+    /// When none waits.
+    pub async fn retry(&self, by: String) -> Result<(), WireError> {
+        self.ask(|reply| Command::Retry { by, reply }).await
     }
 
     /// Answers an approval; the first answer wins, and every answer learns which.

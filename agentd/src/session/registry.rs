@@ -4,7 +4,9 @@
 //! something under way get theirs when the daemon starts.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use proto::ids::{ApprovalId, Seq, SessionId, Timestamp};
 use proto::request::{CreateSession, Endpoint};
@@ -16,13 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::actor::Actor;
 use super::command::INBOX_MAX;
+use super::instructions::{self, Instructions};
 use super::select::{check_name, check_workspace, id_fits, not_found, scenario_text};
 use super::spec::{Api, Source, Spec};
 use super::trail::Trail;
 use super::{Context, SessionHandle, profile, prompt, storage_error};
 use crate::model::tool_definitions;
 use crate::store::entry::{Created, Entry};
-use crate::store::{NewRow, NewSession, SessionRow};
+use crate::store::{NewRow, NewSession, SessionRow, StoreError};
 use crate::tools::editor::VIEW_CHARACTERS_MAX;
 
 /// All sessions.
@@ -77,7 +80,8 @@ impl Registry {
         if let Some(name) = &request.name {
             check_name(name)?;
         }
-        let spec = Arc::new(self.spec(&request)?);
+        let instructions = self.instructions(&request.cwd).await;
+        let spec = Arc::new(self.spec(&request, &instructions)?);
         let id = SessionId::new();
         let now = Timestamp::now();
         let created = Created {
@@ -108,10 +112,35 @@ impl Registry {
         let entry = Arc::clone(&new.first.entry);
         self.context.store.create(new).await.map_err(|error| storage_error(&error))?;
         Trail::default().log(id, Seq(1), &entry, false);
+        self.tell_left_out(id, now, instructions.left_out).await?;
         self.actor(row, Some(request.env)).await
     }
 
-    fn spec(&self, request: &CreateSession) -> Result<Spec, WireError> {
+    /// What the user's and the project's files say.
+    async fn instructions(&self, cwd: &str) -> Instructions {
+        let (workspace, config) = (PathBuf::from(cwd), self.context.paths.config.clone());
+        let read = tokio::task::spawn_blocking(move || instructions::read(&workspace, &config));
+        read.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the instruction files were not read");
+            Instructions { left_out: vec!["the instruction files could not be read".into()], ..Instructions::default() }
+        })
+    }
+
+    /// What could not be taken into the system prompt, as the session's next rows.
+    async fn tell_left_out(&self, id: SessionId, at: Timestamp, left_out: Vec<String>) -> Result<(), WireError> {
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        let mut seq = Seq(1);
+        let rows = left_out.into_iter().map(|text| {
+            seq = seq.next();
+            NewRow { seq, at, entry: Arc::new(Entry::Notice { text }) }
+        });
+        let done = self.context.store.append(id, rows.collect()).await.map_err(|error| storage_error(&error))?;
+        done.await.unwrap_or(Err(StoreError::Closed)).map_err(|error| storage_error(&error))
+    }
+
+    fn spec(&self, request: &CreateSession, instructions: &Instructions) -> Result<Spec, WireError> {
         let config = self.context.config();
         let base_url = self.context.keys.offer(&request.endpoint);
         let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -130,7 +159,14 @@ impl Registry {
             model: request.model.clone().unwrap_or_else(|| config.model.name.clone()),
             max_tokens: config.model.max_tokens,
             source,
-            system: prompt::system(&request.cwd, &prompt::os_name(&os)),
+            system: prompt::system(
+                &prompt::Facts {
+                    workspace: &request.cwd,
+                    os: &prompt::os_name(&os),
+                    date: &prompt::date(SystemTime::now()),
+                },
+                instructions,
+            ),
             tools: tool_definitions(profile(provider), u32::try_from(VIEW_CHARACTERS_MAX).unwrap_or(u32::MAX)),
         })
     }
@@ -328,6 +364,7 @@ fn resting(row: &SessionRow) -> SessionInfo {
         clients: Vec::new(),
         archived: row.archived,
         shim_pid: None,
+        next_try: None,
     }
 }
 

@@ -9,11 +9,12 @@ use proto::ids::{RequestId, Timestamp};
 use tokio::sync::mpsc;
 
 use super::Context;
-use super::machine::Input;
+use super::machine::{Cure, Input};
 use super::news::News;
 use super::spec::{Source, Spec};
 use crate::config::ProviderKind;
-use crate::model::{Conversation, ErrorKind, ModelError, Progress, Provider, Reply, retry};
+use crate::model::retry::{self, NextTry, Waits};
+use crate::model::{ApiKey, Conversation, ErrorKind, ModelError, Progress, Provider, Reply};
 
 /// Progress pieces that may wait between the stream and the session.
 const PROGRESS_QUEUE_MAX: usize = 256;
@@ -27,6 +28,8 @@ pub(super) struct RequestJob {
     pub attempt: u32,
     /// What is sent.
     pub conversation: Conversation,
+    /// Its turn has been sent before: when its key is gone since, with the client that gave it, that is no reason to lose it.
+    pub under_way: bool,
     /// Where.
     pub spec: Arc<Spec>,
 }
@@ -43,7 +46,7 @@ pub(super) async fn run(job: RequestJob, context: Arc<Context>, news: mpsc::Send
         Ok(reply) => Input::ReplyArrived { request, reply: Box::new(reply) },
         Err(failure) => {
             tracing::info!(%request, attempt = job.attempt, code = %failure.problem.code, "request failed");
-            Input::RequestFailed { request, problem: failure.problem, next_try: failure.next_try }
+            Input::RequestFailed { request, problem: failure.problem, cure: failure.cure }
         }
     };
     let _ = news.send(News::Happened(Box::new(input))).await;
@@ -51,47 +54,80 @@ pub(super) async fn run(job: RequestJob, context: Arc<Context>, news: mpsc::Send
 
 struct Failure {
     problem: Problem,
-    next_try: Option<Timestamp>,
+    cure: Cure,
+}
+
+/// A failure that no further try heals.
+fn hopeless(problem: Problem) -> Failure {
+    Failure { problem, cure: Cure::None }
 }
 
 async fn send(job: &RequestJob, context: &Context, news: &mpsc::Sender<News>) -> Result<Reply, Failure> {
-    let provider = context.provider(&job.spec).map_err(|problem| Failure { problem, next_try: None })?;
-    let key = match &job.spec.source {
-        Source::Scenario { .. } => None,
-        Source::Api(api) => {
-            let key = context.keys.find(&api.base_url).await.map_err(|error| Failure {
-                problem: Problem {
-                    code: "key".into(),
-                    message: error.to_string(),
-                    hint: "mend it and send the prompt again".into(),
-                    request_id: None,
-                },
-                next_try: None,
-            })?;
-            if key.is_none() && api.provider == ProviderKind::Anthropic {
-                return Err(Failure { problem: no_key(&api.base_url, context), next_try: None });
+    let provider = context.provider(&job.spec).map_err(hopeless)?;
+    let key = key(job, context).await?;
+    let error = match try_once(job, &provider, key.as_ref(), news).await {
+        Ok(reply) => return Ok(reply),
+        Err(error) if error.kind != ErrorKind::Authentication => error,
+        Err(error) => {
+            // Once with what the sources hold now, when that is another key.
+            context.keys.forget_cached();
+            let newer = self::key(job, context).await?;
+            if newer == key {
+                error
+            } else {
+                match try_once(job, &provider, newer.as_ref(), news).await {
+                    Ok(reply) => return Ok(reply),
+                    Err(error) => error,
+                }
             }
-            key
         }
     };
-    match try_once(job, &provider, key.as_ref(), news).await {
-        Ok(reply) => Ok(reply),
-        Err(error) => {
-            if error.kind == ErrorKind::Authentication {
-                context.keys.forget_cached();
-            }
-            let delay = retry::next_try(&error, job.attempt, random());
-            let next_try =
-                delay.map(|delay| Timestamp::now().plus_ms(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)));
-            Err(Failure { problem: error.problem(), next_try })
-        }
+    Err(Failure { cure: cure(&error, job.attempt, &context.waits()), problem: error.problem() })
+}
+
+fn cure(error: &ModelError, attempt: u32, waits: &Waits) -> Cure {
+    if error.kind == ErrorKind::SignatureInvalid {
+        return Cure::WithoutThinking;
     }
+    match retry::next_try(error, attempt, random(), waits) {
+        Some(NextTry { after, parked }) => {
+            let at = Timestamp::now().plus_ms(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+            Cure::Again { at, parked }
+        }
+        None => Cure::None,
+    }
+}
+
+/// The key for the request, when its endpoint takes one.
+async fn key(job: &RequestJob, context: &Context) -> Result<Option<ApiKey>, Failure> {
+    let api = match &job.spec.source {
+        Source::Scenario { .. } => return Ok(None),
+        Source::Api(api) => api,
+    };
+    let key = context.keys.find(&api.base_url).await.map_err(|error| {
+        hopeless(Problem {
+            code: "key".into(),
+            message: error.to_string(),
+            hint: "mend it and send the prompt again".into(),
+            request_id: None,
+        })
+    })?;
+    if key.is_none() && api.provider == ProviderKind::Anthropic {
+        let problem = no_key(&api.base_url, context);
+        if !job.under_way {
+            return Err(hopeless(problem));
+        }
+        let hint = "`agentctl retry` from a terminal with the key goes on".into();
+        let at = Timestamp::now().plus_ms(context.config().retry.parked_wait.ms());
+        return Err(Failure { problem: Problem { hint, ..problem }, cure: Cure::Again { at, parked: true } });
+    }
+    Ok(key)
 }
 
 async fn try_once(
     job: &RequestJob,
     provider: &Provider,
-    key: Option<&crate::model::ApiKey>,
+    key: Option<&ApiKey>,
     news: &mpsc::Sender<News>,
 ) -> Result<Reply, ModelError> {
     let (sender, mut progress) = mpsc::channel(PROGRESS_QUEUE_MAX);
@@ -134,15 +170,12 @@ async fn forward(request: RequestId, batch: &mut Vec<Progress>, news: &mpsc::Sen
 }
 
 fn fault() -> Failure {
-    Failure {
-        problem: Problem {
-            code: "internal".into(),
-            message: "agentd failed while it spoke with the model".into(),
-            hint: "its log says how; send the prompt again".into(),
-            request_id: None,
-        },
-        next_try: None,
-    }
+    hopeless(Problem {
+        code: "internal".into(),
+        message: "agentd failed while it spoke with the model".into(),
+        hint: "its log says how; send the prompt again".into(),
+        request_id: None,
+    })
 }
 
 fn no_key(base_url: &str, context: &Context) -> Problem {

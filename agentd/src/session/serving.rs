@@ -3,7 +3,7 @@
 use super::actor::Actor;
 use super::actor::wishes::conflict;
 use super::command::{Command, Subscription};
-use super::machine::Input;
+use super::machine::{Input, Phase};
 
 impl Actor {
     pub(super) async fn command(&mut self, command: Command) {
@@ -31,6 +31,15 @@ impl Actor {
                     self.stored(())
                 } else {
                     Err(conflict("nothing runs in this session", ""))
+                };
+                let _ = reply.send(result);
+            }
+            Command::Retry { by, reply } => {
+                let result = if matches!(self.machine.phase(), Phase::Backoff(..)) {
+                    self.take(Input::RetryAsked { by }).await;
+                    self.stored(())
+                } else {
+                    Err(conflict("no failed request waits in this session", "`agentctl show` tells what it does"))
                 };
                 let _ = reply.send(result);
             }

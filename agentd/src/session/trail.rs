@@ -122,6 +122,7 @@ impl Trail {
             | Entry::RequestSent { .. }
             | Entry::RequestFailed { .. }
             | Entry::Nudged { .. }
+            | Entry::ThinkingStripped { .. }
             | Entry::ApprovalAsked { .. }
             | Entry::ApprovalClosed { .. }
             | Entry::InterruptRequested { .. }
@@ -187,6 +188,7 @@ impl Trail {
             }
             Entry::ReplyReceived(_) => Line::new(Level::DEBUG, "reply received"),
             Entry::Nudged { .. } => Line::new(Level::DEBUG, "model nudged"),
+            Entry::ThinkingStripped { .. } => Line::new(Level::WARN, "thinking stripped from the history"),
             Entry::ApprovalAsked { approval, .. } => self.of_call(Level::INFO, "asks", approval.call),
             Entry::ApprovalClosed { call, verdict, by, .. } => {
                 if verdict.allows() {

@@ -41,7 +41,8 @@ async fn wind_down_one(handle: &SessionHandle, grace_is_over: bool) -> bool {
     // One that is going away is at no work.
     let Ok(info) = handle.info().await else { return false };
     match info.state {
-        SessionState::Idle => false,
+        // A parked turn is on disk with the time of its next try: the next daemon goes on with it.
+        SessionState::Idle | SessionState::Parked => false,
         SessionState::Running if !grace_is_over => true,
         SessionState::Stopping => true,
         SessionState::Running | SessionState::Thinking | SessionState::Asking | SessionState::Waiting => {

@@ -58,6 +58,9 @@ pub enum Entry {
         problem: Problem,
         /// When it is tried again; `None`: it is not.
         next_try: Option<Timestamp>,
+        /// Whether the turn is parked until then.
+        #[serde(default)]
+        parked: bool,
     },
     /// The model's reply.
     ReplyReceived(StoredReply),
@@ -133,6 +136,11 @@ pub enum Entry {
     Archived {
         /// Who archived it.
         by: String,
+    },
+    /// The history lost its thinking: the server did not accept a block of it. The rows keep it.
+    ThinkingStripped {
+        /// The turn.
+        turn: TurnId,
     },
     /// Edits are about to be taken back.
     UndoStarted(UndoOrder),
@@ -332,6 +340,7 @@ impl Entry {
             Self::Notice { .. } => "notice",
             Self::Renamed { .. } => "renamed",
             Self::Archived { .. } => "archived",
+            Self::ThinkingStripped { .. } => "thinking_stripped",
             Self::UndoStarted(_) => "undo_started",
             Self::UndoEnded(_) => "undo_ended",
         }

@@ -136,6 +136,7 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::InterruptRequested { .. }
         | Entry::TurnEnded { .. }
         | Entry::Notice { .. }
+        | Entry::ThinkingStripped { .. }
         | Entry::UndoStarted(_)
         | Entry::UndoEnded(_) => {}
     }

@@ -66,18 +66,24 @@ impl ModelServer {
     /// Serves on a free port, accepting any key.
     #[must_use]
     pub fn start() -> Self {
-        Self::serve(None)
+        Self::serve(None, 0)
+    }
+
+    /// As [`Self::start`], on this port: the server that was not there before.
+    #[must_use]
+    pub fn start_at(port: u16) -> Self {
+        Self::serve(None, port)
     }
 
     /// Serves on a free port; any other key is answered with 401.
     #[must_use]
     pub fn start_with_key(key: &str) -> Self {
-        Self::serve(Some(key.to_owned()))
+        Self::serve(Some(key.to_owned()), 0)
     }
 
-    fn serve(key: Option<String>) -> Self {
+    fn serve(key: Option<String>, port: u16) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).expect("a free port");
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port))).expect("a free port");
         let address = listener.local_addr().expect("a bound address");
         let shared =
             Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), key, tasks: TaskTracker::new() });
@@ -159,6 +165,11 @@ impl ModelServer {
     /// Takes back the scripts that were not used, for claims about requests that must not come.
     pub fn forget_scripts(&self) {
         self.shared.lock().scripts.clear();
+    }
+
+    /// Forgets the histories seen: what comes next may break with them, for claims about the ways out that do.
+    pub fn forget_histories(&self) {
+        self.shared.lock().histories = history::Histories::default();
     }
 
     /// Takes the violations so far, for claims about the server itself.

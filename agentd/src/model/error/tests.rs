@@ -49,10 +49,10 @@ fn a_server_that_is_not_there() {
     check(
         error(ErrorKind::Refused("Connection refused (os error 111)".to_owned())),
         expect![[r#"
-        refused
-        Nothing answers at api.anthropic.com: Connection refused (os error 111)
-        Start the server or correct the base URL, then send the prompt again
-        None"#]],
+            refused
+            Nothing answers at api.anthropic.com: Connection refused (os error 111)
+            Start the server and `agentctl retry`, or correct the base URL and start a new session
+            None"#]],
     );
 }
 
@@ -61,10 +61,10 @@ fn a_lost_network() {
     check(
         error(ErrorKind::Network("Temporary failure in name resolution".to_owned())),
         expect![[r#"
-        network
-        The connection to api.anthropic.com failed: Temporary failure in name resolution
-        Check the network; the request is sent again by itself
-        None"#]],
+            network
+            The connection to api.anthropic.com failed: Temporary failure in name resolution
+            Check the network; the request is sent again by itself, or at once with `agentctl retry`
+            None"#]],
     );
 }
 
@@ -96,10 +96,10 @@ fn an_overload_in_mid_stream() {
     check(
         error,
         expect![[r#"
-        overloaded
-        claude-opus-5-5 on api.anthropic.com is overloaded (overloaded_error): Overloaded
-        Wait: the request is sent again by itself
-        None"#]],
+            overloaded
+            claude-opus-5-5 on api.anthropic.com is overloaded (overloaded_error): Overloaded
+            Wait: the request is sent again by itself, or at once with `agentctl retry`
+            None"#]],
     );
 }
 
@@ -113,10 +113,10 @@ fn a_rate_limit() {
     check(
         error,
         expect![[r#"
-        rate_limited
-        api.anthropic.com limits the rate of requests to claude-opus-5-5 (429 rate_limit_error)
-        Wait: the request is sent again by itself
-        None"#]],
+            rate_limited
+            api.anthropic.com limits the rate of requests to claude-opus-5-5 (429 rate_limit_error)
+            Wait: the request is sent again by itself, or at once with `agentctl retry`
+            None"#]],
     );
 }
 

@@ -110,24 +110,6 @@ fn what_the_api_refuses_is_left_out_and_the_rest_is_copied_as_it_is() {
 }
 
 #[test]
-fn thinking_can_be_left_out_of_a_conversation() {
-    let messages = vec![
-        message(Role::User, vec![text("a")]),
-        message(
-            Role::Assistant,
-            vec![
-                block(&json!({"type": "thinking", "thinking": "x", "signature": "s"})),
-                block(&json!({"type": "redacted_thinking", "data": "x"})),
-                text("thinking"),
-            ],
-        ),
-    ];
-    let mut stripped = conversation("claude-opus-5-5", messages);
-    stripped.strip_thinking();
-    assert_eq!(stripped.messages[1].content, [text("thinking")]);
-}
-
-#[test]
 fn a_message_of_which_nothing_is_left_joins_its_neighbours() {
     let messages = vec![
         message(Role::User, vec![text("a")]),

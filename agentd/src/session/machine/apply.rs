@@ -7,7 +7,7 @@ use proto::approval::Verdict;
 use proto::json::JsonText;
 use serde_json::json;
 
-use super::state::{Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Phase, Try, Turn};
+use super::state::{Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Pause, Phase, Try, Turn};
 use crate::content::Part;
 use crate::model::{Message, Role};
 use crate::policy::ShellFacts;
@@ -31,13 +31,14 @@ impl Machine {
                     Phase::Requesting(turn, Try { request: *request, attempt: *attempt })
                 });
             }
-            Entry::RequestFailed { request, attempt, next_try, .. } => {
+            Entry::RequestFailed { request, attempt, next_try, parked, .. } => {
                 let failed = Try { request: *request, attempt: *attempt };
                 self.with_turn(|turn| match next_try {
-                    Some(until) => Phase::Backoff(turn, failed, *until),
+                    Some(until) => Phase::Backoff(turn, failed, Pause { until: *until, parked: *parked }),
                     None => Phase::Ready(turn),
                 });
             }
+            Entry::ThinkingStripped { .. } => self.strip_thinking(),
             Entry::ReplyReceived(reply) => self.take_reply(reply),
             Entry::Nudged { text, .. } => {
                 self.push_user(text_block(text));

@@ -54,21 +54,8 @@ impl Run<'_> {
                 }
             }
             Input::ReplyArrived { request, reply } => self.reply_arrived(request, &reply),
-            Input::RequestFailed { request, problem, next_try } => {
-                if let Some((turn, this)) = self.requesting(request) {
-                    let attempt = this.attempt;
-                    self.record(Entry::RequestFailed {
-                        turn: turn.id,
-                        request,
-                        attempt,
-                        problem: problem.clone(),
-                        next_try,
-                    });
-                    if next_try.is_none() {
-                        self.end_turn(turn.id, TurnOutcome::Failed { problem });
-                    }
-                }
-            }
+            Input::RequestFailed { request, problem, cure } => self.request_failed(request, problem, cure),
+            Input::RetryAsked { by } => self.retry(&by),
             Input::CallAssessed { call, assessment } => self.assessed(call, *assessment),
             Input::ApprovalAnswered { approval, verdict, by } => self.answered(approval, verdict, by),
             Input::CallEnded { call, result, duration_ms } => self.call_ended(call, *result, duration_ms),
@@ -165,7 +152,7 @@ impl Run<'_> {
     }
 
     /// The turn, if exactly this request is under way. A late answer to an earlier one changes nothing.
-    fn requesting(&self, request: RequestId) -> Option<(Turn, Try)> {
+    pub(super) fn requesting(&self, request: RequestId) -> Option<(Turn, Try)> {
         match &self.machine.phase {
             Phase::Requesting(turn, this) if this.request == request => Some((turn.clone(), *this)),
             Phase::Requesting(..)

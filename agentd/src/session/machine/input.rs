@@ -41,8 +41,13 @@ pub enum Input {
         request: RequestId,
         /// What failed.
         problem: Problem,
-        /// When to try again; `None`: not.
-        next_try: Option<Timestamp>,
+        /// What can be done about it.
+        cure: Cure,
+    },
+    /// A client wants the failed request sent again at once.
+    RetryAsked {
+        /// Who.
+        by: String,
     },
     /// It is known what a call would do and whether it may.
     CallAssessed {
@@ -97,6 +102,22 @@ pub enum Input {
         /// Who.
         by: String,
     },
+}
+
+/// What can be done about a failed try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// Nothing.
+    None,
+    /// The same again, then.
+    Again {
+        /// When.
+        at: Timestamp,
+        /// It may take long: clients need not stay.
+        parked: bool,
+    },
+    /// The same without thinking, at once.
+    WithoutThinking,
 }
 
 /// What is known of a call before it runs.

@@ -22,6 +22,7 @@
 mod apply;
 mod decide;
 mod effect;
+mod failing;
 mod input;
 mod reply;
 mod state;
@@ -31,5 +32,5 @@ mod turning;
 
 pub(in crate::session) use decide::name_of;
 pub use effect::{Effect, Step};
-pub use input::{Assessment, Input, Ruling, Runnable};
-pub use state::{Call, CallState, Calling, Closed, Grant, Limits, Machine, Phase, Try, Turn};
+pub use input::{Assessment, Cure, Input, Ruling, Runnable};
+pub use state::{Call, CallState, Calling, Closed, Grant, Limits, Machine, Pause, Phase, Try, Turn};

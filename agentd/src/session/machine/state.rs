@@ -63,7 +63,7 @@ pub enum Phase {
     /// A request is under way.
     Requesting(Turn, Try),
     /// A request failed and will be tried again.
-    Backoff(Turn, Try, Timestamp),
+    Backoff(Turn, Try, Pause),
     /// Tool calls are being worked off in order.
     Calling(Turn, Calling),
     /// Edits are being taken back; no turn begins until that is over.
@@ -96,6 +96,15 @@ pub struct Try {
     pub request: RequestId,
     /// From 1.
     pub attempt: u32,
+}
+
+/// Until when a failed request waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Until then.
+    pub until: Timestamp,
+    /// Whether the turn counts as parked.
+    pub parked: bool,
 }
 
 /// The calls of one reply.
@@ -270,7 +279,7 @@ impl Machine {
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match &self.phase {
-            Phase::Backoff(_, _, until) => Some(*until),
+            Phase::Backoff(_, _, pause) => Some(pause.until),
             Phase::Calling(..) => self.asking().map(|approval| approval.expires_at),
             Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Undoing(_) => None,
         }

@@ -392,13 +392,13 @@ fn a_failed_request_is_tried_again_at_its_time_with_the_same_id() {
     bench.prompt(ApproveMode::Ask);
     let request = bench.request();
     let problem = Problem { code: "overloaded".into(), message: "m".into(), hint: "h".into(), request_id: None };
-    let next_try = Some(Timestamp(5_000));
-    bench.step(Input::RequestFailed { request, problem: problem.clone(), next_try });
-    assert_eq!(bench.machine.deadline(), next_try);
+    let cure = Cure::Again { at: Timestamp(5_000), parked: false };
+    bench.step(Input::RequestFailed { request, problem: problem.clone(), cure });
+    assert_eq!(bench.machine.deadline(), Some(Timestamp(5_000)));
     bench.now = 5_000;
     let effects = bench.step(Input::TimerFired);
     assert_eq!(effects, [Effect::SendRequest { request, attempt: 2 }]);
-    bench.step(Input::RequestFailed { request, problem, next_try: None });
+    bench.step(Input::RequestFailed { request, problem, cure: Cure::None });
     assert!(matches!(bench.last_turn(), TurnOutcome::Failed { .. }));
 }
 
@@ -453,4 +453,48 @@ fn an_undo_that_a_crash_cut_is_asked_for_again_by_its_id() {
     bench.log.iter().for_each(|entry| replayed.apply(entry));
     bench.machine = replayed;
     assert_eq!(bench.step(Input::Resumed), effects);
+}
+
+fn thinking() -> ReplyBlock {
+    let value = serde_json::json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    ReplyBlock { raw: raw(&value), kind: BlockKind::Thinking("hm".into()) }
+}
+
+#[test]
+fn thinking_that_the_server_does_not_accept_is_left_out_once_and_stays_out() {
+    let problem = Problem { code: "signature_invalid".into(), message: "m".into(), hint: "h".into(), request_id: None };
+    let mut bench = Bench::new();
+    bench.prompt(ApproveMode::Ask);
+    bench.reply(StopReason::EndTurn, vec![thinking(), text("a")]);
+    bench.prompt(ApproveMode::Ask);
+    let request = bench.request();
+    let cure = Cure::WithoutThinking;
+    let effects = bench.step(Input::RequestFailed { request, problem: problem.clone(), cure });
+    assert_eq!(effects, [Effect::SendRequest { request, attempt: 2 }]);
+    assert_eq!(bench.history(), ["user: text", "assistant: text", "user: text"]);
+    assert!(bench.step(Input::RequestFailed { request, problem, cure }).is_empty(), "not a second time");
+    assert!(matches!(bench.last_turn(), TurnOutcome::Failed { .. }));
+    let stored = bench.log.iter().any(|entry| match entry {
+        Entry::ReplyReceived(reply) => reply.blocks.iter().any(|block| block.raw.contains("\"hm\"")),
+        _ => false,
+    });
+    assert!(stored, "the log keeps what was thought");
+}
+
+#[test]
+fn a_parked_turn_goes_on_when_a_client_asks_and_survives_a_restart() {
+    let problem = Problem { code: "overloaded".into(), message: "m".into(), hint: "h".into(), request_id: None };
+    let mut bench = Bench::new();
+    assert!(bench.step(Input::RetryAsked { by: "t".into() }).is_empty(), "nothing waits");
+    bench.prompt(ApproveMode::Ask);
+    let request = bench.request();
+    let cure = Cure::Again { at: Timestamp(900_000), parked: true };
+    bench.step(Input::RequestFailed { request, problem, cure });
+    let mut replayed = machine();
+    bench.log.iter().for_each(|entry| replayed.apply(entry));
+    bench.machine = replayed;
+    assert!(bench.step(Input::Resumed).is_empty(), "its time has not come");
+    assert!(matches!(bench.machine.phase(), Phase::Backoff(_, _, Pause { parked: true, until: Timestamp(900_000) })));
+    let effects = bench.step(Input::RetryAsked { by: "t".into() });
+    assert_eq!(effects, [Effect::SendRequest { request, attempt: 2 }]);
 }

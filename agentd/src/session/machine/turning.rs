@@ -65,7 +65,7 @@ impl Run<'_> {
             Phase::Idle => self.next_turn(),
             Phase::Ready(_) => self.send(),
             Phase::Requesting(turn, this) => {
-                let (turn, this) = (turn.id, *this);
+                let (turn, this) = (turn.id, Try { attempt: this.attempt + 1, ..*this });
                 self.send_try(turn, this);
             }
             // By the same id nothing is taken back twice.

@@ -11,7 +11,8 @@ use super::*;
 enum Move {
     Prompt(ApproveMode),
     Reply(u8, u8),
-    Fail(bool),
+    Fail(u8),
+    Retry,
     Assess(u8),
     Answer(u8),
     Finish,
@@ -26,7 +27,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
         2 => prop_oneof![Just(ApproveMode::Ask), Just(ApproveMode::Deny), Just(ApproveMode::All)].prop_map(Move::Prompt),
         6 => (0_u8..9, 0_u8..5).prop_map(|(stop, calls)| Move::Reply(stop, calls)),
-        1 => any::<bool>().prop_map(Move::Fail),
+        1 => (0_u8..4).prop_map(Move::Fail),
+        1 => Just(Move::Retry),
         6 => (0_u8..4).prop_map(Move::Assess),
         3 => (0_u8..3).prop_map(Move::Answer),
         6 => Just(Move::Finish),
@@ -63,11 +65,15 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
             }
             bench.reply(stop, blocks);
         }
-        Move::Fail(again) if matches!(bench.machine.phase(), Phase::Requesting(..)) => {
+        Move::Fail(cure) if matches!(bench.machine.phase(), Phase::Requesting(..)) => {
             let request = bench.request();
             let problem = Problem { code: "x".into(), message: "m".into(), hint: String::new(), request_id: None };
-            let next_try = again.then_some(Timestamp(bench.now + 10));
-            bench.step(Input::RequestFailed { request, problem, next_try });
+            let cure = match cure {
+                0 => Cure::None,
+                1 => Cure::WithoutThinking,
+                kind => Cure::Again { at: Timestamp(bench.now + 10), parked: *kind == 2 },
+            };
+            bench.step(Input::RequestFailed { request, problem, cure });
         }
         Move::Assess(kind) => {
             let assessing = match bench.machine.phase() {
@@ -120,6 +126,7 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
             bench.machine = replayed;
             bench.step(Input::Resumed);
         }
+        Move::Retry => drop(bench.step(Input::RetryAsked { by: "t".into() })),
         Move::Undo => drop(bench.undo()),
         Move::Undone(fits) => drop(bench.undone(*fits)),
         Move::Reply(..) | Move::Fail(_) => {}
