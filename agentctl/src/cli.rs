@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
 
+use crate::candidates::{approvals, sessions};
 use crate::exit;
 
 /// Talk to agentd, the coding agent that lives on this machine as a service.
 #[derive(Debug, Parser)]
-#[command(name = "agentctl", version, after_help = exit::help(), max_term_width = 100, propagate_version = true,
+#[command(name = "agentctl", version, after_help = after_help(), max_term_width = 100, propagate_version = true,
     disable_help_subcommand = false, subcommand_required = true, arg_required_else_help = true)]
 pub struct Cli {
     /// Where the daemon is.
@@ -72,6 +72,31 @@ Examples:
   agentctl undo 3                its last three edits
   agentctl undo build 2 --yes    the last two of another session, without a question";
 
+/// How `completions` is used, under its help.
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  source <(agentctl completions bash)              in ~/.bashrc
+  source <(agentctl completions zsh)               in ~/.zshrc, after compinit
+  agentctl completions fish > ~/.config/fish/completions/agentctl.fish
+
+Sessions and approvals are asked of the daemon while you complete; none is started for it.";
+
+/// What one does with agentctl, under the help of the whole.
+const EXAMPLES: &str = "\
+Examples:
+  agentctl ask \"why does the build fail?\"          a job, watched to its end
+  git diff | agentctl ask \"review this\"             what is piped in becomes context
+  agentctl attach                                    the newest session here, with an input; /help lists what it knows
+  agentctl ls; agentctl approvals                    what runs, and what waits for your answer
+  agentctl log -f build                              the rows of a session as they come
+  agentctl undo                                      the last edit back, after showing it
+  agentctl ask --json --approve all \"…\" | jq …      for scripts; exit codes below";
+
+/// Examples, then exit codes.
+fn after_help() -> String {
+    format!("{EXAMPLES}\n\n{}", exit::help())
+}
+
 /// All commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -118,7 +143,8 @@ pub enum Command {
     Doctor(JsonArgs),
     /// Stop the daemon; the sessions' commands go on unless told otherwise
     Shutdown(ShutdownArgs),
-    /// Print a completion script for a shell
+    /// Print what makes a shell complete commands, sessions and approvals
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
     /// Print the manual page
     Man(ManArgs),
@@ -166,7 +192,7 @@ pub struct AskArgs {
     /// What to do; without it, what is piped in is the prompt
     pub prompt: Option<String>,
     /// Continue this session: its id, the id's last digits, or its name
-    #[arg(short, long, value_name = "SESSION", conflicts_with_all = ["new", "name", "model", "scenario"])]
+    #[arg(short, long, value_name = "SESSION", conflicts_with_all = ["new", "name", "model", "scenario"], add = sessions())]
     pub session: Option<String>,
     /// Start a new session
     #[arg(long)]
@@ -198,6 +224,7 @@ pub struct AskArgs {
 #[derive(Debug, Default, Args)]
 pub struct AttachArgs {
     /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    #[arg(add = sessions())]
     pub session: Option<String>,
     /// Watch only
     #[arg(short, long)]
@@ -225,6 +252,7 @@ pub struct LsArgs {
 #[derive(Debug, Args)]
 pub struct SessionJsonArgs {
     /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    #[arg(add = sessions())]
     pub session: Option<String>,
     /// One JSON object a line
     #[arg(long)]
@@ -235,6 +263,7 @@ pub struct SessionJsonArgs {
 #[derive(Debug, Args)]
 pub struct RequiredSessionArgs {
     /// Its id, the id's last digits, or its name
+    #[arg(add = sessions())]
     pub session: String,
     /// One JSON object a line
     #[arg(long)]
@@ -245,6 +274,7 @@ pub struct RequiredSessionArgs {
 #[derive(Debug, Args)]
 pub struct LogArgs {
     /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    #[arg(add = sessions())]
     pub session: Option<String>,
     /// Only rows after this one
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
@@ -261,6 +291,7 @@ pub struct LogArgs {
 #[derive(Debug, Args)]
 pub struct UndoArgs {
     /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    #[arg(add = sessions())]
     pub session: Option<String>,
     /// How many edits, the last first [default: 1]
     pub steps: Option<u32>,
@@ -276,6 +307,7 @@ pub struct UndoArgs {
 #[derive(Debug, Args)]
 pub struct DiffArgs {
     /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    #[arg(add = sessions())]
     pub session: Option<String>,
     /// Only names and numbers of lines
     #[arg(long)]
@@ -289,6 +321,7 @@ pub struct DiffArgs {
 #[derive(Debug, Args)]
 pub struct ApprovalsArgs {
     /// Only this session's: its id, the id's last digits, or its name
+    #[arg(add = sessions())]
     pub session: Option<String>,
     /// One JSON object a line
     #[arg(long)]
@@ -299,6 +332,7 @@ pub struct ApprovalsArgs {
 #[derive(Debug, Args)]
 pub struct ApproveArgs {
     /// The approval: its id or the id's last digits
+    #[arg(add = approvals())]
     pub id: String,
     /// Also the very same call again in this session
     #[arg(short, long)]
@@ -312,6 +346,7 @@ pub struct ApproveArgs {
 #[derive(Debug, Args)]
 pub struct DenyArgs {
     /// The approval: its id or the id's last digits
+    #[arg(add = approvals())]
     pub id: String,
     /// Told to the model
     #[arg(short, long)]
@@ -325,6 +360,7 @@ pub struct DenyArgs {
 #[derive(Debug, Args)]
 pub struct SendArgs {
     /// Its id, the id's last digits, or its name
+    #[arg(add = sessions())]
     pub session: String,
     /// The prompt; "-" reads it from standard input
     pub prompt: String,
@@ -340,6 +376,7 @@ pub struct SendArgs {
 #[derive(Debug, Args)]
 pub struct RenameArgs {
     /// Its id, the id's last digits, or its name
+    #[arg(add = sessions())]
     pub session: String,
     /// The new name, unique among sessions that are not archived
     pub name: String,
@@ -367,11 +404,37 @@ pub struct ShutdownArgs {
     pub json: bool,
 }
 
+/// Shells that complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ShellArg {
+    /// GNU Bash
+    Bash,
+    /// Z shell
+    Zsh,
+    /// The friendly interactive shell
+    Fish,
+    /// Elvish
+    Elvish,
+}
+
+impl ShellArg {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
+            Self::Elvish => "elvish",
+        }
+    }
+}
+
 /// `completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// bash, zsh, fish …
-    pub shell: Shell,
+    /// Which shell
+    pub shell: ShellArg,
 }
 
 /// `man`.

@@ -2,7 +2,7 @@
 //!
 //! The tour in reading order:
 //!
-//! * [`cli`] parses; [`context`] is the one snapshot of environment and terminals; [`exit`] and [`error`] say how it ends.
+//! * [`cli`] parses ([`candidates`] completes it in shells); [`context`] is the one snapshot of environment and terminals; [`exit`] and [`error`] say how it ends.
 //! * [`socket`], [`connect`], [`start`]: find the daemon, speak to it, start it when there is none.
 //! * [`render`] turns data into [`render::Line`]s: pure, and the only way text reaches a terminal, because it sanitises.
 //! * [`view`] folds events and live frames into what is to be shown: pure.
@@ -14,6 +14,7 @@
 //! [`render::sanitize`].
 
 pub mod branch;
+pub mod candidates;
 pub mod cli;
 pub mod commands;
 pub mod connect;

@@ -6,9 +6,11 @@ use agentctl::cli::Cli;
 use agentctl::context::Context;
 use agentctl::error::CtlError;
 use agentctl::{commands, render};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 fn main() -> ExitCode {
+    // A shell that completes asks by an environment variable and wants nothing else.
+    clap_complete::CompleteEnv::with_factory(Cli::command).complete();
     let cli = Cli::parse();
     let json = cli.command.wants_json();
     let run = || {

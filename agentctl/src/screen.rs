@@ -219,11 +219,11 @@ impl Screen {
         }
         for line in &pending {
             frame.push_str(line);
-            frame.push_str("\r\n");
+            frame.push('\n');
         }
         for (at, line) in painted.iter().enumerate() {
             if at > 0 {
-                frame.push_str("\r\n");
+                frame.push('\n');
             }
             // Line by line: at no moment the whole area is empty, also where the terminal shows every byte at once.
             frame.push_str(ERASE_LINE);

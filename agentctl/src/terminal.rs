@@ -3,6 +3,7 @@
 //! Invariant: the terminal's mode is put back when the [`Keyboard`] goes, also on a panic. Two `unsafe` are here: one
 //! registers standard input with the runtime, one stops the process as Ctrl-Z does.
 
+use std::cell::Cell;
 use std::io::{self, Stdin};
 use std::os::fd::AsFd;
 
@@ -28,6 +29,8 @@ pub struct Keyboard {
     saved: Termios,
     /// Whole lines with the terminal's own echo, for terminals that cannot repaint.
     by_line: bool,
+    /// What was typed before we set the mode: there the terminal made a line feed of Enter.
+    early: Cell<bool>,
 }
 
 impl Keyboard {
@@ -44,7 +47,7 @@ impl Keyboard {
         // nothing in this program closes or replaces.
         let stdin = unsafe { AsyncFd::register_with_interest(io::stdin(), Interest::READABLE) };
         let stdin = stdin.map_err(|error| CtlError::Terminal(error.into()))?;
-        let keyboard = Self { stdin, saved, by_line };
+        let keyboard = Self { stdin, saved, by_line, early: Cell::new(typed() && !by_line) };
         keyboard.resume()?;
         Ok(Some(keyboard))
     }
@@ -97,6 +100,9 @@ impl Keyboard {
             match read(self.stdin.get_ref().as_fd(), &mut bytes) {
                 Ok(count) => {
                     bytes.truncate(count);
+                    if self.early.take() {
+                        bytes.iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b'\r');
+                    }
                     return Ok(bytes);
                 }
                 Err(Errno::EINTR | Errno::EAGAIN) => {}
@@ -109,6 +115,7 @@ impl Keyboard {
 
     /// Drops what was typed so far: it was typed for something else.
     pub fn forget(&self) {
+        self.early.set(false);
         forget_typed();
     }
 }

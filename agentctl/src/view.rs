@@ -63,7 +63,7 @@ pub struct View {
     own: HashSet<PromptId>,
     announced: HashSet<PromptId>,
     /// Prompts that wait for their turn, oldest first.
-    pub queued: Vec<(PromptId, String)>,
+    pub queued: Vec<Queued>,
     waiting: Waiting,
     /// When the running turn began, and what it took so far.
     since: Timestamp,
@@ -71,6 +71,17 @@ pub struct View {
     pub spent: Spent,
     /// What the session's last request read: how full the model's context is.
     pub context_tokens: u64,
+}
+
+/// A prompt that waits for its turn.
+#[derive(Clone, Debug)]
+pub struct Queued {
+    /// The prompt.
+    pub prompt: PromptId,
+    /// Its text.
+    pub text: String,
+    /// Who sent it; empty when it was this client.
+    by: String,
 }
 
 /// What a turn took.
@@ -152,7 +163,7 @@ impl View {
             EventBody::PromptAccepted(it) => {
                 let by = if self.own.contains(&it.prompt) { "" } else { &it.by };
                 let shown = self.options.own_prompts || !by.is_empty();
-                self.queued.push((it.prompt, it.text.clone()));
+                self.queued.push(Queued { prompt: it.prompt, text: it.text.clone(), by: by.to_owned() });
                 // One that must wait is shown as queued, and here when its turn begins.
                 if shown && self.turn.is_none() && self.queued.len() == 1 {
                     self.announced.insert(it.prompt);
@@ -163,7 +174,7 @@ impl View {
             }
             EventBody::PromptWithdrawn(it) => {
                 self.own.remove(&it.prompt);
-                self.queued.retain(|(prompt, _)| *prompt != it.prompt);
+                self.queued.retain(|queued| queued.prompt != it.prompt);
                 vec![notes::remark(&format!("a queued prompt was withdrawn by {}", it.by))]
             }
             EventBody::TurnStarted(it) => {
@@ -171,14 +182,10 @@ impl View {
                 self.since = event.at;
                 self.spent = Spent::default();
                 let own = self.own.remove(&it.prompt);
-                let text = self.queued.iter().find(|(prompt, _)| *prompt == it.prompt).map(|(_, text)| text.clone());
-                self.queued.retain(|(prompt, _)| *prompt != it.prompt);
-                match text {
-                    Some(text) if !self.announced.remove(&it.prompt) && (self.options.own_prompts || !own) => {
-                        notes::prompt(&text, "")
-                    }
-                    Some(_) | None => Vec::new(),
-                }
+                let at = self.queued.iter().position(|queued| queued.prompt == it.prompt);
+                let queued = at.map(|at| self.queued.remove(at));
+                let shown = !self.announced.remove(&it.prompt) && (self.options.own_prompts || !own);
+                queued.filter(|_| shown).map(|queued| notes::prompt(&queued.text, &queued.by)).unwrap_or_default()
             }
             EventBody::RequestSent(_) => {
                 self.waiting = Waiting::Model { since: event.at, call: None };

@@ -301,8 +301,26 @@ fn help_man_and_completions_name_every_command_and_the_exit_codes() {
     assert_eq!(fake.run(&["man", "nope"]).status.code(), Some(2));
     for shell in ["bash", "zsh", "fish"] {
         let script = out(&fake.run(&["completions", shell]));
-        assert!(script.contains("interrupt") && script.contains("scenario"), "{shell}");
+        assert!(script.contains("agentctl") && script.contains("COMPLETE"), "{shell}: {script}");
     }
+}
+
+/// As the script for fish asks: the words after `--`, the last one being typed.
+#[test]
+fn a_shell_completes_commands_and_the_sessions_of_the_daemon() {
+    let fake = Fake::start(|_, _| {});
+    with_session(&fake, |info| {
+        info.name = Some("build".into());
+        info.title = "why does it fail\u{1b}[2J".into();
+    });
+    let complete = |words: &[&str]| {
+        let mut all = vec!["--", "agentctl"];
+        all.extend(words);
+        out(&fake.command(&all).env("COMPLETE", "fish").output().unwrap())
+    };
+    assert!(complete(&["inter"]).starts_with("interrupt\t"));
+    assert_eq!(complete(&["show", "b"]), "build\tidle · why does it fail␛[2J\n");
+    assert_eq!(complete(&["show", "x"]), "");
 }
 
 #[test]

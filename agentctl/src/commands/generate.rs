@@ -3,14 +3,25 @@
 use std::io::Write;
 
 use clap::CommandFactory;
+use clap_complete::env::Shells;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
 use crate::error::CtlError;
 use crate::exit::Exit;
 
+/// By this variable a shell asks for candidates; the one that [`clap_complete::CompleteEnv`] looks for.
+const COMPLETE_VARIABLE: &str = "COMPLETE";
+
+/// The program's name in the script.
+const PROGRAM: &str = "agentctl";
+
 pub(super) fn completions(args: &CompletionsArgs) -> Result<Exit, CtlError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "agentctl", &mut script);
+    // The script asks this program for its candidates, so that sessions are among them.
+    if let Some(shell) = Shells::builtins().completer(args.shell.name()) {
+        let written = shell.write_registration(COMPLETE_VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script);
+        written.map_err(CtlError::Output)?;
+    }
     print(&script)
 }
 

@@ -81,7 +81,10 @@ impl Follow<'_> {
             self.screen.line(&Line::new())?;
         }
         self.written = Written::Beside;
-        self.screen.line(line)
+        if !self.screen.repaints() {
+            return self.screen.line(line);
+        }
+        line.clone().broken(self.text_columns()).iter().try_for_each(|line| self.screen.line(line))
     }
 
     /// A blank line before a block of lines that belong together, where something stands above.

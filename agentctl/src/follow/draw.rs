@@ -98,8 +98,8 @@ impl Follow<'_> {
             .iter()
             .filter(|_| waits)
             .take(QUEUED_SHOWN)
-            .map(|(_, text)| {
-                let first = text.trim().lines().next().unwrap_or_default();
+            .map(|queued| {
+                let first = queued.text.trim().lines().next().unwrap_or_default();
                 Line::new().lit(Style::Dim, "⋯ queued: ").text(Style::Dim, first).fit(columns)
             })
             .collect();

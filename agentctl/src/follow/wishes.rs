@@ -109,14 +109,14 @@ impl Follow<'_> {
 
     /// The newest queued prompt comes back into the input, where it can be changed.
     async fn withdraw(&mut self) -> Result<(), CtlError> {
-        let Some((prompt, text)) = self.view.queued.last().cloned() else {
+        let Some(queued) = self.view.queued.last().cloned() else {
             return self.say(&notes::remark("no prompt is queued"));
         };
         let session = self.session.to_string();
-        self.connection.call(Request::WithdrawPrompt(WithdrawPrompt { session, prompt })).await?;
+        self.connection.call(Request::WithdrawPrompt(WithdrawPrompt { session, prompt: queued.prompt })).await?;
         if let Some(editor) = &mut self.editor {
             editor.clear();
-            editor.replace(0, &text);
+            editor.replace(0, &queued.text);
         }
         Ok(())
     }

@@ -71,7 +71,13 @@ fn ending(call: &CallFinished) -> ((&'static str, Style), String) {
 fn output(call: &CallFinished, columns: usize) -> Vec<Line> {
     match &call.outcome {
         Outcome::Exited { status: 0 } => last(&call.text, TAIL_LINES, columns),
-        Outcome::Exited { .. } | Outcome::TimedOut { .. } | Outcome::Interrupted {} | Outcome::Unknown {} => {
+        // The head says it already.
+        Outcome::Exited { status } => {
+            let said = format!("[exit status {status}]");
+            let text = call.text.trim_end();
+            last(text.strip_suffix(said.as_str()).unwrap_or(text), TAIL_LINES_FAILED, columns)
+        }
+        Outcome::TimedOut { .. } | Outcome::Interrupted {} | Outcome::Unknown {} => {
             last(&call.text, TAIL_LINES_FAILED, columns)
         }
         Outcome::Failed {} | Outcome::Denied {} => first(&call.text, ERROR_LINES, columns),

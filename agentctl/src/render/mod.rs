@@ -101,6 +101,8 @@ impl Style {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     spans: Vec<(Style, String)>,
+    /// Prose: it is broken between words at the terminal's edge, and this stands before the rest.
+    hang: Option<&'static str>,
 }
 
 impl Line {
@@ -122,6 +124,22 @@ impl Line {
     pub fn text(mut self, style: Style, text: &str) -> Self {
         self.spans.push((style, sanitize::line(text)));
         self
+    }
+
+    /// Makes it prose, with this before each line after a break.
+    #[must_use]
+    pub fn prose(mut self, hang: &'static str) -> Self {
+        self.hang = Some(hang);
+        self
+    }
+
+    /// As it is printed on a terminal of so many columns: prose broken between words, anything else as it is.
+    #[must_use]
+    pub fn broken(self, columns: usize) -> Vec<Self> {
+        let Some(hang) = self.hang.filter(|_| self.width() > columns) else { return vec![self] };
+        let mut lines = self.wrap(columns.saturating_sub(hang.width()).max(1)).into_iter();
+        let first = lines.next();
+        first.into_iter().chain(lines.map(|line| Self::new().lit(Style::Dim, hang).join(line))).collect()
     }
 
     /// Adds all of another line.

@@ -10,7 +10,7 @@ use super::{Line, Style, time};
 /// A failed try and the time of the next one.
 #[must_use]
 pub fn request_failed(failed: &RequestFailed, zone: &TimeZone) -> Line {
-    let line = Line::new().lit(Style::Warn, "! ").text(Style::Plain, &failed.problem.message);
+    let line = Line::new().lit(Style::Warn, "! ").text(Style::Plain, &failed.problem.message).prose("  ");
     match failed.next_try {
         Some(at) if failed.parked => line.text(
             Style::Dim,
@@ -34,13 +34,13 @@ pub fn parked(problem: &Problem, session: SessionId) -> Line {
 /// A sentence from the daemon.
 #[must_use]
 pub fn notice(text: &str) -> Line {
-    Line::new().lit(Style::Warn, "! ").text(Style::Plain, text)
+    Line::new().lit(Style::Warn, "! ").text(Style::Plain, text).prose("  ")
 }
 
 /// A quiet remark of our own.
 #[must_use]
 pub fn remark(text: &str) -> Line {
-    Line::new().lit(Style::Dim, "· ").text(Style::Dim, text)
+    Line::new().lit(Style::Dim, "· ").text(Style::Dim, text).prose("  ")
 }
 
 /// Another client's prompt.
@@ -48,12 +48,12 @@ pub fn remark(text: &str) -> Line {
 pub fn prompt(text: &str, by: &str) -> Vec<Line> {
     let mut rest = text.trim_end().lines();
     let first = rest.next().unwrap_or_default();
-    let mut head = Line::new().lit(Style::Bold, "› ").text(Style::Bold, first);
+    let mut head = Line::new().lit(Style::Bold, "› ").text(Style::Bold, first).prose("  ");
     if !by.is_empty() {
         head = head.text(Style::Dim, &format!("  {by}"));
     }
     let mut lines = vec![head];
-    lines.extend(rest.map(|line| Line::new().lit(Style::Plain, "  ").text(Style::Bold, line)));
+    lines.extend(rest.map(|line| Line::new().lit(Style::Plain, "  ").text(Style::Bold, line).prose("  ")));
     lines
 }
 
@@ -69,7 +69,8 @@ pub fn outcome(outcome: &TurnOutcome) -> Vec<Line> {
             vec![
                 Line::new()
                     .lit(Style::Bad, "✗ the model refused to answer")
-                    .text(Style::Plain, &format!("{category}{explanation}")),
+                    .text(Style::Plain, &format!("{category}{explanation}"))
+                    .prose("  "),
             ]
         }
         TurnOutcome::Failed { problem } => vec![self::problem(problem)],
@@ -79,7 +80,7 @@ pub fn outcome(outcome: &TurnOutcome) -> Vec<Line> {
 /// A problem in one sentence: what failed, on what, what to do next.
 #[must_use]
 pub fn problem(problem: &Problem) -> Line {
-    let mut line = Line::new().lit(Style::Bad, "✗ ").text(Style::Plain, &problem.message);
+    let mut line = Line::new().lit(Style::Bad, "✗ ").text(Style::Plain, &problem.message).prose("  ");
     if !problem.hint.is_empty() {
         line = line.text(Style::Plain, &format!("; {}", problem.hint));
     }

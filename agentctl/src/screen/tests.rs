@@ -30,7 +30,7 @@ impl Write for Paper {
 /// Both outputs on one paper, as on a terminal.
 fn terminal() -> (Screen, Paper) {
     let paper = Paper::default();
-    let tty = Terminals { stdin: true, stdout: true, stderr: true, ..Terminals::default() };
+    let tty = Terminals { stdin: true, stdout: true, stderr: true, same: true, ..Terminals::default() };
     (Screen::new(Box::new(paper.clone()), Box::new(paper.clone()), tty), paper)
 }
 
@@ -52,7 +52,7 @@ fn a_line_beside_the_answer_begins_on_a_line_of_its_own() {
 fn the_repainted_area_is_erased_before_anything_permanent() {
     let (mut screen, paper) = terminal();
     screen.repaint(&[line("one"), line("two")], None).unwrap();
-    assert_eq!(paper.take(), "\x1b[?2026hone\r\ntwo\x1b[?2026l");
+    assert_eq!(paper.take(), "\x1b[?2026h\x1b[Kone\n\x1b[Ktwo\x1b[J\x1b[?2026l");
     screen.repaint(&[line("one"), line("two")], None).unwrap();
     assert_eq!(paper.take(), "", "nothing changed, nothing is written");
     screen.line(&line("kept")).unwrap();
@@ -60,12 +60,40 @@ fn the_repainted_area_is_erased_before_anything_permanent() {
 }
 
 #[test]
+fn permanent_lines_and_the_area_below_them_are_one_write() {
+    let (mut screen, paper) = terminal();
+    screen.gather();
+    screen.repaint(&[line("old")], None).unwrap();
+    paper.take();
+    screen.line(&line("beside")).unwrap();
+    screen.out_line(&line("answer")).unwrap();
+    assert_eq!(paper.take(), "");
+    screen.repaint(&[line("new")], None).unwrap();
+    assert_eq!(paper.take(), "\x1b[?2026h\r\x1b[Jbeside\nanswer\n\x1b[Knew\x1b[J\x1b[?2026l");
+    screen.line(&line("last")).unwrap();
+    drop(screen);
+    assert_eq!(paper.take(), "\x1b[?2026h\r\x1b[Jlast\n\x1b[J\x1b[?2026l", "nothing gathered is lost at the end");
+}
+
+#[test]
 fn the_cursor_stays_in_the_line_that_is_typed() {
     let (mut screen, paper) = terminal();
-    screen.repaint(&[line("status"), line("› typed")], Some((1, 4))).unwrap();
-    assert_eq!(paper.take(), "\x1b[?2026hstatus\r\n› typed\r\x1b[4C\x1b[?2026l");
+    screen.repaint(&[line("› typed"), line("status")], Some((0, 4))).unwrap();
+    assert_eq!(paper.take(), "\x1b[?2026h\x1b[K› typed\n\x1b[Kstatus\x1b[J\x1b[1A\r\x1b[4C\x1b[?2026l");
     screen.clear().unwrap();
-    assert_eq!(paper.take(), "\x1b[1A\r\x1b[J");
+    assert_eq!(paper.take(), "\r\x1b[J");
+}
+
+/// A terminal that became narrower breaks what was painted over more rows: all of them are painted over.
+#[test]
+fn after_a_change_of_width_the_whole_area_is_painted_over() {
+    let (mut screen, paper) = terminal();
+    let long = Line::new().text(Style::Plain, &"x".repeat(screen.columns() * 2));
+    screen.repaint(&[long, line("end")], None).unwrap();
+    screen.resized();
+    paper.take();
+    screen.repaint(&[line("end")], None).unwrap();
+    assert_eq!(paper.take(), "\x1b[?2026h\x1b[2A\r\x1b[Kend\x1b[J\x1b[?2026l");
 }
 
 #[test]

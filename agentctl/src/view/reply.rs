@@ -153,6 +153,6 @@ fn add(a: Usage, b: Usage) -> Usage {
 fn thinking(text: &str) -> Vec<Line> {
     text.lines()
         .filter(|line| !line.trim().is_empty())
-        .map(|line| Line::new().lit(Style::Dim, "┊ ").text(Style::Dim, line))
+        .map(|line| Line::new().lit(Style::Dim, "┊ ").text(Style::Dim, line).prose("┊ "))
         .collect()
 }

@@ -11,6 +11,9 @@ use proto::json::JsonText;
 use proto::live::{LiveOutput, LiveRestarted};
 use proto::request::ApproveMode;
 
+use proto::event::{Block, ReplyReceived};
+use proto::live::{LiveKind, LiveText};
+
 use super::*;
 
 /// A view and what it gave so far, as a reader would see it: text as it is, lines in brackets.
@@ -221,7 +224,7 @@ fn a_running_command_shows_its_time_and_last_lines_in_place() {
     bench.output(call, 0, "1\n2\n3\n4\n5\n6\n");
     bench.output(call, 12, "10%\r50%\r99%\x1b[K");
     expect![[r#"
-        ◐ $ make -j2 all && make install… · 12 s
+        ⠋ $ make -j2 all && make install… · 12 s
           2
           3
           4
@@ -229,7 +232,7 @@ fn a_running_command_shows_its_time_and_last_lines_in_place() {
           6
           99%
     "#]]
-    .assert_eq(&bench.status(12_345).replace(['◑', '◓', '◒'], "◐"));
+    .assert_eq(&bench.status(12_345).replace(['⠙', '⠸', '⠴', '⠦', '⠇', '⠏'], "⠋"));
     assert!(bench.view.ticks());
 }
 
@@ -237,9 +240,9 @@ fn a_running_command_shows_its_time_and_last_lines_in_place() {
 fn waiting_for_the_model_and_for_the_next_try_is_shown() {
     let mut bench = Bench::new(true);
     bench.row(EventBody::RequestSent(RequestSent { turn: bench.turn, request: bench.request, attempt: 1 }));
-    assert!(bench.status(3_000).ends_with("thinking · 3.0 s\n"));
+    assert!(bench.status(3_000).ends_with("thinking · 3 s\n"));
     bench.live(LiveKind::Call, 0, 0, "bash");
-    assert!(bench.status(3_000).ends_with("writing a call of bash · 3.0 s\n"));
+    assert!(bench.status(3_000).ends_with("writing a call of bash · 3 s\n"));
     let problem = proto::event::Problem {
         code: "overloaded".into(),
         message: "the API is overloaded".into(),
@@ -296,7 +299,7 @@ fn questions_open_and_close_and_a_diff_seen_in_one_is_not_repeated() {
 }
 
 #[test]
-fn prompts_of_others_are_shown_with_their_name_and_own_ones_without() {
+fn prompts_are_shown_when_their_turn_comes_with_the_names_of_others() {
     let mut bench = Bench::new(true);
     let own = PromptId::new();
     bench.view.sent(own);
@@ -305,17 +308,19 @@ fn prompts_of_others_are_shown_with_their_name_and_own_ones_without() {
         bench.row(EventBody::PromptAccepted(PromptAccepted { prompt, text, approve: ApproveMode::Ask, by }));
     }
     assert!(!bench.view.is_idle());
+    let other = bench.view.queued[1].prompt;
     bench.row(EventBody::TurnStarted(TurnStarted { turn: bench.turn, prompt: own }));
     bench.row(EventBody::TurnEnded(TurnEnded { turn: bench.turn, outcome: TurnOutcome::Interrupted {} }));
     assert!(bench.view.is_idle());
+    bench.row(EventBody::TurnStarted(TurnStarted { turn: bench.turn, prompt: other }));
     check(
         &bench,
         &expect![[r#"
         [› do]
         [  this]
+        [! interrupted]
         [› do  agentctl on pts/2]
         [  this]
-        [! interrupted]
     "#]],
     );
 }
