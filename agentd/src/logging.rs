@@ -1,29 +1,52 @@
 //! The daemon's own log: to journald when it runs under it, else to standard error. Fields, not sentences; no text of
 //! prompts, replies or commands.
+//!
+//! Audit rows ([`crate::journal`]) are apart: they go to journald wherever one listens, with the command and without regard
+//! to `log.level`, and never to standard error.
 
 use std::os::linux::fs::MetadataExt;
 
+use tracing_journald::{Priority, PriorityMappings};
+use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
+use crate::config::LogConfig;
+use crate::journal::TARGET as AUDIT;
+
 /// Starts logging. Returns a sentence when the level is not understood (`info` is used then).
-pub fn start(level: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let wanted = env("AGENTD_LOG").unwrap_or_else(|| level.to_owned());
+pub fn start(config: &LogConfig, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let wanted = env("AGENTD_LOG").unwrap_or_else(|| config.level.clone());
     let (filter, warning) = match EnvFilter::try_new(&wanted) {
         Ok(filter) => (filter, None),
         Err(error) => {
             (EnvFilter::new("info"), Some(format!("log.level `{wanted}` is not understood: {error}; using info")))
         }
     };
-    let journal = env("JOURNAL_STREAM").filter(|stream| stderr_is(stream)).and_then(|_| tracing_journald::layer().ok());
-    let output = match journal {
-        Some(layer) => layer.with_syslog_identifier("agentd".into()).boxed(),
+    let output = match env("JOURNAL_STREAM").filter(|stream| stderr_is(stream)).and_then(|_| journal()) {
+        Some(layer) => layer.boxed(),
         None => tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).boxed(),
     };
+    let audit = config.audit_journal.then(journal).flatten();
     // A second start in one process (tests) keeps the first.
-    let _ = tracing_subscriber::registry().with(filter).with(output).try_init();
+    let _ = tracing_subscriber::registry()
+        .with(output.with_filter(filter.and(filter_fn(|event| event.target() != AUDIT))))
+        .with(audit.with_filter(filter_fn(|event| event.target() == AUDIT)))
+        .try_init();
     warning
+}
+
+/// journald, if one listens. Fields keep their own names, and `info` is what syslog calls so.
+fn journal() -> Option<tracing_journald::Layer> {
+    let priorities = PriorityMappings {
+        info: Priority::Informational,
+        debug: Priority::Debug,
+        trace: Priority::Debug,
+        ..PriorityMappings::new()
+    };
+    let layer = tracing_journald::layer().ok()?;
+    Some(layer.with_syslog_identifier("agentd".into()).with_field_prefix(None).with_priority_mappings(priorities))
 }
 
 /// Whether standard error is the journal's stream, named `DEVICE:INODE` by systemd (systemd.exec(5)): a redirected

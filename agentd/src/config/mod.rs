@@ -142,7 +142,7 @@ impl Default for TurnConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// Commands that are proved to only read: `ask` or `run`.
+    /// Commands that are proved to only read: `run` or `ask`. Whoever is asked about `ls` soon says yes to everything.
     pub read_only: ReadOnly,
 }
 
@@ -151,9 +151,9 @@ pub struct PolicyConfig {
 #[serde(rename_all = "snake_case")]
 pub enum ReadOnly {
     /// The user is asked, as for any command.
-    #[default]
     Ask,
     /// It runs.
+    #[default]
     Run,
 }
 
@@ -193,10 +193,13 @@ impl Default for ServerConfig {
 pub struct LogConfig {
     /// `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `info,agentd::session=debug`.
     pub level: String,
+    /// Whether audit rows, with their commands, go to journald as well, where one listens. The database has them in any
+    /// case; the copy is what shows that it was tampered with.
+    pub audit_journal: bool,
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { level: "info".into() }
+        Self { level: "info".into(), audit_journal: true }
     }
 }

@@ -5,6 +5,7 @@
 //! [`SessionHandle`] is the face for the server.
 
 mod actor;
+mod audit;
 mod call_task;
 mod command;
 mod deeds;

@@ -91,7 +91,7 @@ impl Registry {
             cwd: request.cwd.clone(),
             created_at: now,
             spec: serde_json::to_string(spec.as_ref()).map_err(|error| internal(&error.to_string()))?,
-            first: NewRow { seq: Seq(1), at: now, entry: Arc::new(Entry::Created(created)) },
+            first: NewRow { seq: Seq(1), at: now, entry: Arc::new(Entry::Created(created)), audited: None },
         };
         let row = SessionRow {
             id,
