@@ -16,6 +16,7 @@ pub mod journal;
 pub mod keys;
 pub mod logging;
 pub mod model;
+pub mod offline;
 pub mod policy;
 pub mod server;
 pub mod session;

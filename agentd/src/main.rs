@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use agentd::cli::{Cli, Command};
+use agentd::offline::{self, OfflineError};
 use agentd::{config, daemon};
 use clap::Parser;
 
@@ -14,7 +15,16 @@ fn main() -> ExitCode {
     let mut cli = Cli::parse();
     match cli.command.take() {
         Some(Command::Config { explain }) => show_config(&cli, explain),
+        Some(Command::Policy(verb)) => answered(offline::policy(&cli, &verb)),
+        Some(Command::Audit(args)) => answered(offline::audit(&cli, &args)),
         None => serve(cli),
+    }
+}
+
+fn answered(result: Result<u8, OfflineError>) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(&error.to_string(), error.exit_code()),
     }
 }
 

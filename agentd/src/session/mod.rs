@@ -17,7 +17,7 @@ mod open;
 mod prompt;
 pub mod registry;
 mod request_task;
-mod rules;
+pub(crate) mod rules;
 mod ruling;
 pub mod select;
 mod serving;

@@ -11,7 +11,7 @@ use crate::policy::{Layer, Repository, Rules};
 const SYSTEM_FILE: &str = "/etc/agentd/policy.toml";
 
 /// The workspace's rules, relative to it.
-const WORKSPACE_FILE: &str = ".agentd/policy.toml";
+pub(crate) const WORKSPACE_FILE: &str = ".agentd/policy.toml";
 
 /// Largest rule file, in bytes: people write a few KiB.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -21,23 +21,30 @@ const SUBMODULES_MAX: usize = 64;
 
 /// The rules in force, and what is wrong with their files.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RuleBook {
+pub(crate) struct RuleBook {
     /// The rules that could be read.
-    pub(super) rules: Rules,
+    pub(crate) rules: Rules,
     /// What is wrong, each one sentence; while there is any, nothing is allowed by itself.
-    pub(super) problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
 }
 
 /// Reads the rules of all layers. They are small files and read for each call, so that a change counts at once.
 pub(super) fn read(config: &Path, workspace: Option<&Path>) -> RuleBook {
+    read_with(config, workspace, None)
+}
+
+/// The files of all layers, whether they exist or not; `user` stands in for the user's.
+pub(crate) fn files(config: &Path, workspace: Option<&Path>, user: Option<&Path>) -> Vec<(Layer, PathBuf)> {
+    let user = user.map_or_else(|| config.join("policy.toml"), Path::to_owned);
+    let workspace = workspace.map(|workspace| (Layer::Workspace, workspace.join(WORKSPACE_FILE)));
+    [(Layer::System, PathBuf::from(SYSTEM_FILE)), (Layer::User, user)].into_iter().chain(workspace).collect()
+}
+
+/// As [`read`], with another file in place of the user's.
+pub(crate) fn read_with(config: &Path, workspace: Option<&Path>, user: Option<&Path>) -> RuleBook {
     let mut book = RuleBook::default();
-    let files = [
-        (Layer::System, Some(PathBuf::from(SYSTEM_FILE))),
-        (Layer::User, Some(config.join("policy.toml"))),
-        (Layer::Workspace, workspace.map(|workspace| workspace.join(WORKSPACE_FILE))),
-    ];
     let mut layers = Vec::new();
-    for (layer, path) in files.into_iter().filter_map(|(layer, path)| Some((layer, path?))) {
+    for (layer, path) in files(config, workspace, user) {
         let text = match text_of(&path) {
             Ok(Some(text)) => text,
             Ok(None) => continue,
@@ -56,7 +63,7 @@ pub(super) fn read(config: &Path, workspace: Option<&Path>) -> RuleBook {
 }
 
 /// The text of a small regular file; `None` when there is no file.
-fn text_of(path: &Path) -> Result<Option<String>, String> {
+pub(crate) fn text_of(path: &Path) -> Result<Option<String>, String> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -72,7 +79,7 @@ fn text_of(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// What the repository that git would find from a directory has configured. git itself is never run for that.
-pub(super) fn repository(cwd: &Path) -> Repository {
+pub(crate) fn repository(cwd: &Path) -> Repository {
     for folder in cwd.ancestors() {
         let git = folder.join(".git");
         if git.is_dir() {
