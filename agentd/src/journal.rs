@@ -39,7 +39,10 @@ pub fn sink() -> std::io::Result<AuditSink> {
 fn offer(sender: &SyncSender<AuditRow>, row: AuditRow, lost: &mut u64) {
     match sender.try_send(row) {
         Ok(()) if *lost > 0 => {
-            tracing::warn!(lost = *lost, "the journal was too slow; audit rows are missing in it, the database has them");
+            tracing::warn!(
+                lost = *lost,
+                "the journal was too slow; audit rows are missing in it, the database has them"
+            );
             *lost = 0;
         }
         Ok(()) => {}

@@ -2,11 +2,13 @@
 //! the only ways to put text into one are a literal of ours and [`Line::text`], which sanitises.
 
 pub mod approval;
+pub mod audit;
 pub mod call;
 pub mod changes;
 pub mod diff;
 pub mod log;
 pub mod notes;
+pub mod policy;
 pub mod sanitize;
 pub mod session;
 pub mod table;

@@ -67,10 +67,15 @@ fn rows(connection: &Connection, args: &AuditArgs, out: &mut Out) -> Result<(), 
 }
 
 /// Which sessions are meant: one by its name, else those whose id ends with the text; also sessions that were removed.
-pub(super) fn chosen(connection: &Connection, range: &RangeArgs) -> Result<Box<dyn Fn(SessionId) -> bool>, OfflineError> {
+pub(super) fn chosen(
+    connection: &Connection,
+    range: &RangeArgs,
+) -> Result<Box<dyn Fn(SessionId) -> bool>, OfflineError> {
     let Some(text) = range.session.clone() else { return Ok(Box::new(|_| true)) };
     let named: Option<[u8; 16]> = connection
-        .query_row("SELECT id FROM sessions WHERE name = ?1 ORDER BY archived, active_at DESC", [&text], |row| row.get(0))
+        .query_row("SELECT id FROM sessions WHERE name = ?1 ORDER BY archived, active_at DESC", [&text], |row| {
+            row.get(0)
+        })
         .optional()
         .map_err(StoreError::from)?;
     if let Some(id) = named {
@@ -85,7 +90,9 @@ pub(super) fn chosen(connection: &Connection, range: &RangeArgs) -> Result<Box<d
     let count = ids.flatten().filter_map(|id| id.parse().ok()).filter(|id| fits(*id)).count();
     match count {
         1 => Ok(Box::new(fits)),
-        0 => Err(OfflineError::Session(format!("the audit has no session `{text}`; `agentctl ls --all` lists sessions"))),
+        0 => {
+            Err(OfflineError::Session(format!("the audit has no session `{text}`; `agentctl ls --all` lists sessions")))
+        }
         _ => Err(OfflineError::Session(format!("several sessions of the audit end with `{text}`; give more digits"))),
     }
 }

@@ -63,7 +63,8 @@ fn test(layer: Layer, path: &Path) -> Tested {
 fn problem(error: &RulesError, text: &str) -> TestProblem {
     match error {
         RulesError::Syntax { source, .. } => {
-            let before = source.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count());
+            let before =
+                source.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count());
             TestProblem { line: before.map(|lines| lines + 1), rule: None, problem: source.message().to_owned() }
         }
         RulesError::TooMany { .. } => TestProblem { line: None, rule: None, problem: error.to_string() },

@@ -254,8 +254,8 @@ impl Placed {
 }
 
 fn entries(layer: Layer, text: &str) -> Result<Vec<Placed>, RulesError> {
-    let file: File = toml::from_str(text)
-        .map_err(|source| RulesError::Syntax { layer: layer.name(), source: Box::new(source) })?;
+    let file: File =
+        toml::from_str(text).map_err(|source| RulesError::Syntax { layer: layer.name(), source: Box::new(source) })?;
     if file.rule.len() > MAX_RULES {
         return Err(RulesError::TooMany { layer: layer.name() });
     }

@@ -83,22 +83,41 @@ pub(crate) fn repository(cwd: &Path) -> Repository {
     for folder in cwd.ancestors() {
         let git = folder.join(".git");
         if git.is_dir() {
-            return configured(&git).unwrap_or_default();
+            return configured(&git, &git).unwrap_or_default();
         }
-        // A linked worktree or a submodule keeps its configuration elsewhere; a bare repository is one by its content.
-        if git.exists() || (folder.join("HEAD").exists() && folder.join("objects").exists()) {
+        if git.exists() {
+            return linked(folder, &git).unwrap_or_default();
+        }
+        // A bare repository is one by its content.
+        if folder.join("HEAD").exists() && folder.join("objects").exists() {
             return Repository::Unknown;
         }
     }
     Repository::Ordinary
 }
 
-fn configured(git: &Path) -> Option<Repository> {
-    let mut texts = Vec::new();
-    for name in ["config", "config.worktree"] {
-        texts.extend(text_of(&git.join(name)).ok()?);
+/// A linked worktree or a submodule: `.git` is a file that says where the repository is, and a linked worktree's says in
+/// `commondir` where the configuration that it shares is.
+fn linked(folder: &Path, file: &Path) -> Option<Repository> {
+    let text = text_of(file).ok()??;
+    let git = folder.join(text.strip_prefix("gitdir:")?.trim());
+    let common = match text_of(&git.join("commondir")).ok()? {
+        Some(common) => git.join(common.trim()),
+        None => git.clone(),
+    };
+    if !common.join("config").is_file() {
+        return None;
     }
-    let mut folders = vec![git.join("modules")];
+    configured(&git, &common)
+}
+
+/// `git` is the directory of this worktree, `common` the one that all worktrees share.
+fn configured(git: &Path, common: &Path) -> Option<Repository> {
+    let mut texts = Vec::new();
+    for file in [common.join("config"), git.join("config.worktree")] {
+        texts.extend(text_of(&file).ok()?);
+    }
+    let mut folders = vec![common.join("modules")];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
@@ -112,7 +131,7 @@ fn configured(git: &Path) -> Option<Repository> {
             folders.push(entry.path());
         }
     }
-    let hooks: Vec<String> = std::fs::read_dir(git.join("hooks"))
+    let hooks: Vec<String> = std::fs::read_dir(common.join("hooks"))
         .into_iter()
         .flatten()
         .flatten()
@@ -149,5 +168,22 @@ mod tests {
         assert_eq!(repository(&dir.path().join("a/b")), Repository::Ordinary);
         std::fs::write(dir.path().join(".git/config"), "[core]\n\tfsmonitor = ./x\n").unwrap();
         assert!(matches!(repository(&dir.path().join("a/b")), Repository::RunsPrograms { .. }));
+    }
+
+    #[test]
+    fn a_linked_worktree_is_judged_by_the_configuration_it_shares() {
+        let dir = tempfile::tempdir().unwrap();
+        let (main, tree) = (dir.path().join("main/.git"), dir.path().join("tree"));
+        std::fs::create_dir_all(main.join("worktrees/tree")).unwrap();
+        std::fs::create_dir_all(&tree).unwrap();
+        std::fs::write(tree.join(".git"), "gitdir: ../main/.git/worktrees/tree\n").unwrap();
+        assert_eq!(repository(&tree), Repository::Unknown);
+        std::fs::write(main.join("worktrees/tree/commondir"), "../..\n").unwrap();
+        std::fs::write(main.join("config"), "[core]\n\tbare = false\n").unwrap();
+        assert_eq!(repository(&tree), Repository::Ordinary);
+        std::fs::write(main.join("config"), "[diff]\n\texternal = x\n").unwrap();
+        assert!(matches!(repository(&tree), Repository::RunsPrograms { .. }));
+        std::fs::write(tree.join(".git"), "gitdir: ../nowhere\n").unwrap();
+        assert_eq!(repository(&tree), Repository::Unknown);
     }
 }

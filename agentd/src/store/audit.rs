@@ -26,9 +26,11 @@ pub(super) fn append(transaction: &Transaction<'_>, audited: &Audited) -> Result
     let id = last.saturating_add(1);
     let body = serde_json::to_string(audited).map_err(|error| StoreError::Sqlite(error.to_string()))?;
     let hash = chained(&before, id, &body);
-    transaction
-        .prepare_cached("INSERT INTO audit (id, body, hash) VALUES (?1, ?2, ?3)")?
-        .execute(params![id, body, hash.as_slice()])?;
+    transaction.prepare_cached("INSERT INTO audit (id, body, hash) VALUES (?1, ?2, ?3)")?.execute(params![
+        id,
+        body,
+        hash.as_slice()
+    ])?;
     Ok(AuditRow { id: u64::try_from(id).unwrap_or(0), audited: audited.clone(), hash: hex(&hash) })
 }
 
