@@ -7,6 +7,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::candidates::{approvals, sessions};
 use crate::exit;
 
+mod inquiry;
+
+use inquiry::AUDIT_EXAMPLES;
+pub use inquiry::{
+    AuditArgs, AuditCommand, AuditDecisionArg, ModeArg, PolicyCheckArgs, PolicyCommand, PolicyExplainArgs,
+    PolicyReplayArgs, PolicyTestArgs,
+};
+
 /// Talk to agentd, the coding agent that lives on this machine as a service.
 #[derive(Debug, Parser)]
 #[command(name = "agentctl", version, after_help = after_help(), max_term_width = 100, propagate_version = true,
@@ -125,6 +133,12 @@ pub enum Command {
     Approve(ApproveArgs),
     /// Do not allow what an approval asks for
     Deny(DenyArgs),
+    /// What would be allowed, asked or denied, and why; runs nothing
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// What ran and what was refused, and who or what decided
+    #[command(after_help = AUDIT_EXAMPLES)]
+    Audit(AuditArgs),
     /// End a session's running turn
     Interrupt(SessionJsonArgs),
     /// Send a waiting or parked request to the model again at once
@@ -165,6 +179,8 @@ impl Command {
             Self::Approvals(args) => args.json,
             Self::Approve(args) => args.json,
             Self::Deny(args) => args.json,
+            Self::Policy(command) => command.wants_json(),
+            Self::Audit(args) => args.json || matches!(args.command, Some(AuditCommand::Verify { json: true })),
             Self::Send(args) => args.json,
             Self::Rename(args) => args.json,
             Self::Archive(args) | Self::Rm(args) => args.json,

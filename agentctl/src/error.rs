@@ -142,6 +142,11 @@ pub enum CtlError {
         "nobody can be asked without a terminal; nothing was taken back: say --yes to take edits back without a question"
     )]
     NobodyToAsk,
+    /// `policy check` without a command.
+    #[error(
+        "there is nothing to check; give a command, or pipe JSON lines in: agentctl policy check 'git status && rm x'"
+    )]
+    NothingToCheck,
     /// `man` of something that is no command.
     #[error("there is no command {0:?}; `agentctl help` lists them")]
     NoSuchCommand(String),
@@ -188,6 +193,7 @@ impl CtlError {
             Self::EmptyPrompt
             | Self::PromptTooLong
             | Self::NobodyToAsk
+            | Self::NothingToCheck
             | Self::NoSuchCommand(_)
             | Self::NotUtf8(_)
             | Self::NoCwd(_) => Exit::Usage,
@@ -228,7 +234,15 @@ impl CtlError {
                 Exit::Unreachable => "unreachable",
                 Exit::NotFound => "not_found",
                 Exit::Usage => "usage",
-                Exit::Done | Exit::Failed | Exit::Model | Exit::Denied | Exit::Interrupted | Exit::Refused => "failed",
+                Exit::Done
+                | Exit::Failed
+                | Exit::Model
+                | Exit::Denied
+                | Exit::Interrupted
+                | Exit::Refused
+                | Exit::Unsound
+                | Exit::WouldAsk
+                | Exit::WouldDeny => "failed",
             }
             .to_owned(),
         }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use proto::policy::Decided;
+
 /// How an `agentctl` ends, for scripts. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -23,11 +25,27 @@ pub enum Exit {
     Refused,
     /// No such session or approval, or the selector fits several.
     NotFound,
+    /// A check found something wrong.
+    Unsound,
+    /// `policy check`: a person would be asked.
+    WouldAsk,
+    /// `policy check`: it would not run.
+    WouldDeny,
 }
 
 impl Exit {
+    /// What a command comes to for `policy check`.
+    #[must_use]
+    pub fn of(decision: Decided) -> Self {
+        match decision {
+            Decided::Allow => Self::Done,
+            Decided::Ask => Self::WouldAsk,
+            Decided::Deny => Self::WouldDeny,
+        }
+    }
+
     /// All of them, by number.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -37,6 +55,9 @@ impl Exit {
         Self::Unreachable,
         Self::Refused,
         Self::NotFound,
+        Self::Unsound,
+        Self::WouldAsk,
+        Self::WouldDeny,
     ];
 
     /// The number the shell sees.
@@ -52,6 +73,9 @@ impl Exit {
             Self::Unreachable => 6,
             Self::Refused => 7,
             Self::NotFound => 8,
+            Self::Unsound => 9,
+            Self::WouldAsk => 10,
+            Self::WouldDeny => 11,
         }
     }
 
@@ -68,6 +92,9 @@ impl Exit {
             Self::Unreachable => "agentd cannot be reached or started, or refused the connection",
             Self::Refused => "the model refused to answer",
             Self::NotFound => "no such session or approval, or several fit",
+            Self::Unsound => "a check found something wrong: an input line, a rule file, the audit's chain",
+            Self::WouldAsk => "policy check: a person would be asked",
+            Self::WouldDeny => "policy check: it would be denied",
         }
     }
 }

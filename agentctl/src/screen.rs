@@ -192,6 +192,15 @@ impl Screen {
         write(&mut self.out, &(text + "\n"))
     }
 
+    /// Writes a JSON line of somebody else's to standard output, as [`Self::json`] would.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn raw_json(&mut self, line: &str) -> Result<(), CtlError> {
+        let text = if self.tty.stdout { sanitize::json(line) } else { line.to_owned() };
+        write(&mut self.out, &(text + "\n"))
+    }
+
     /// Writes what was gathered, then paints the area below it, all in one write. `cursor`: row and column where the cursor
     /// stays; else after the last line. Lines must fit the columns.
     ///

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::offline::{AuditArgs, PolicyVerb};
+
 /// The coding agent's daemon: owns the model conversation, the shells and the edits; `agentctl` talks to it.
 #[derive(Debug, Parser)]
 #[command(name = "agentd", version, about, long_about = None, after_help = EXIT_CODES)]
@@ -37,7 +39,13 @@ pub enum Command {
     /// End the shells if the unit was stopped for good; the unit's ExecStopPost=
     #[command(hide = true)]
     AfterStop,
+    /// Ask the policy, without running anything (`agentctl policy` shows it to people)
+    #[command(subcommand)]
+    Policy(PolicyVerb),
+    /// Read the audit (`agentctl audit` shows it to people)
+    Audit(AuditArgs),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 stopped as asked; 1 failed; 2 wrong arguments; 3 wrong configuration; \
-4 another agentd serves this socket; 5 the database cannot be used.";
+4 another agentd serves this socket; 5 the database cannot be used; \
+8 no such session in the audit; 9 a line, a rule file or the audit's chain is wrong.";

@@ -105,13 +105,13 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     hide_memory();
     let paths = paths(cli)?;
     let Loaded { config, files, mut warnings, .. } = configuration(cli, &paths)?;
-    warnings.extend(crate::logging::start(&config.log.level, &|name| std::env::var(name).ok()));
+    warnings.extend(crate::logging::start(&config.log, &|name| std::env::var(name).ok()));
     for folder in [&paths.runtime, &paths.state, &paths.shims(), &paths.sessions()] {
         listener::private_folder(folder)?;
     }
     let activated = systemd::socket()?;
     let (listener, guard) = listener::listen(&paths.socket, activated).await?.split();
-    let store = Store::open(&paths.database())?;
+    let store = Store::open(&paths.database(), crate::journal::sink()?)?;
     let mut signals = Listener::new()?;
     let keys = Keys::new(key_sources(&config), &|name| std::env::var(name).ok());
     let program = PathBuf::from("/proc/self/exe");

@@ -4,39 +4,51 @@
 //! AGENTD_SESSION=…` finds it. What a session does is said by `session::trail`, which lists its fields; whoever adds
 //! more takes the same names. Commands are logged; the text of prompts only where `log.prompts` is set; replies, results
 //! and keys never.
+//!
+//! Audit rows ([`crate::journal`]) are apart: they go to journald wherever one listens, with the command and without regard
+//! to `log.level`, and never to standard error.
 
 use std::os::linux::fs::MetadataExt;
 
 use tracing_journald::{Priority, PriorityMappings};
+use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::config::LogConfig;
+use crate::journal::TARGET as AUDIT;
 
 /// What entries are found by: `journalctl -t agentd`.
 const IDENTIFIER: &str = "agentd";
 
 /// Starts logging. Returns a sentence when the level is not understood (`info` is used then).
-pub fn start(level: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let wanted = env("AGENTD_LOG").unwrap_or_else(|| level.to_owned());
+pub fn start(config: &LogConfig, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let wanted = env("AGENTD_LOG").unwrap_or_else(|| config.level.clone());
     let (filter, warning) = match EnvFilter::try_new(&wanted) {
         Ok(filter) => (filter, None),
         Err(error) => {
             (EnvFilter::new("info"), Some(format!("log.level `{wanted}` is not understood: {error}; using info")))
         }
     };
-    let journal = env("JOURNAL_STREAM").filter(|stream| stderr_is(stream)).and_then(|_| tracing_journald::layer().ok());
-    let output = match journal {
-        Some(layer) => layer
-            .with_syslog_identifier(IDENTIFIER.into())
-            // No prefix: fields are looked for by the names that this daemon gives them.
-            .with_field_prefix(None)
-            .with_priority_mappings(priorities())
-            .boxed(),
+    let output = match env("JOURNAL_STREAM").filter(|stream| stderr_is(stream)).and_then(|_| journal()) {
+        Some(layer) => layer.boxed(),
         None => tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).boxed(),
     };
+    let audit = config.audit_journal.then(journal).flatten();
     // A second start in one process (tests) keeps the first.
-    let _ = tracing_subscriber::registry().with(filter).with(output).try_init();
+    let _ = tracing_subscriber::registry()
+        .with(output.with_filter(filter.and(filter_fn(|event| event.target() != AUDIT))))
+        .with(audit.with_filter(filter_fn(|event| event.target() == AUDIT)))
+        .try_init();
     warning
+}
+
+/// journald, if one listens.
+fn journal() -> Option<tracing_journald::Layer> {
+    let layer = tracing_journald::layer().ok()?;
+    // No prefix: fields are looked for by the names that this daemon gives them.
+    Some(layer.with_syslog_identifier(IDENTIFIER.into()).with_field_prefix(None).with_priority_mappings(priorities()))
 }
 
 /// `info` is the journal's `info`, not its `notice`: nothing there asks for anybody's attention.

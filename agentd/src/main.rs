@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use agentd::cli::{Cli, Command};
+use agentd::offline::{self, OfflineError};
 use agentd::{config, daemon, systemd};
 use clap::Parser;
 
@@ -18,7 +19,16 @@ fn main() -> ExitCode {
             systemd::manager::after_stop().await;
             Ok(())
         }),
+        Some(Command::Policy(verb)) => answered(offline::policy(&cli, &verb)),
+        Some(Command::Audit(args)) => answered(offline::audit(&cli, &args)),
         None => in_runtime(daemon::run(cli)),
+    }
+}
+
+fn answered(result: Result<u8, OfflineError>) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(&error.to_string(), error.exit_code()),
     }
 }
 

@@ -19,6 +19,7 @@
 //! `proto/PROTOCOL.md` describes the same for people who write a client; a test keeps both in step.
 
 pub mod approval;
+pub mod audit;
 pub mod diff;
 pub mod event;
 pub mod frame;
@@ -26,6 +27,7 @@ pub mod handshake;
 pub mod ids;
 pub mod json;
 pub mod live;
+pub mod policy;
 pub mod request;
 pub mod response;
 pub mod secret;

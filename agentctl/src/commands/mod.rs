@@ -3,11 +3,14 @@
 mod approvals;
 mod ask;
 mod attach;
+mod audit;
 mod change;
 mod doctor;
 mod generate;
 mod list;
 mod log;
+mod offline;
+mod policy;
 mod send;
 mod session;
 mod undo;
@@ -38,6 +41,8 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Approvals(args) => approvals::list(args, context).await,
         Command::Approve(args) => approvals::approve(args, context).await,
         Command::Deny(args) => approvals::deny(args, context).await,
+        Command::Policy(command) => policy::run(command, context).await,
+        Command::Audit(args) => audit::run(args, context).await,
         Command::Interrupt(args) => change::interrupt(args, context).await,
         Command::Retry(args) => change::retry(args, context).await,
         Command::Send(args) => send::run(args, context).await,

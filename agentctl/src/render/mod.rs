@@ -2,6 +2,7 @@
 //! the only ways to put text into one are a literal of ours and [`Line::text`], which sanitises.
 
 pub mod approval;
+pub mod audit;
 pub mod call;
 pub mod changes;
 pub mod code;
@@ -9,6 +10,7 @@ pub mod diff;
 pub mod log;
 pub mod markdown;
 pub mod notes;
+pub mod policy;
 pub mod sanitize;
 pub mod session;
 pub mod table;

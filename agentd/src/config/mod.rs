@@ -173,7 +173,7 @@ impl Default for RetryConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// Commands that are proved to only read: `ask` or `run`.
+    /// Commands that are proved to only read: `run` or `ask`. Whoever is asked about `ls` soon says yes to everything.
     pub read_only: ReadOnly,
 }
 
@@ -182,9 +182,9 @@ pub struct PolicyConfig {
 #[serde(rename_all = "snake_case")]
 pub enum ReadOnly {
     /// The user is asked, as for any command.
-    #[default]
     Ask,
     /// It runs.
+    #[default]
     Run,
 }
 
@@ -226,10 +226,13 @@ pub struct LogConfig {
     pub level: String,
     /// Whether the text of prompts is logged, too. Commands always are.
     pub prompts: bool,
+    /// Whether audit rows, with their commands, go to journald as well, where one listens. The database has them in any
+    /// case; the copy is what shows that it was tampered with.
+    pub audit_journal: bool,
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { level: "info".into(), prompts: false }
+        Self { level: "info".into(), prompts: false, audit_journal: true }
     }
 }

@@ -7,7 +7,7 @@ use super::bash::parse::parse;
 use super::bash::scan::Scan;
 use super::bash::{List, Opaque};
 use super::rule::Rule;
-use super::{Call, Context, Decision, Mode, Verdict, path};
+use super::{Call, Context, Decision, Mode, ShellFacts, Verdict, path};
 
 /// Tools besides the shell and the editor that only read.
 const READING_TOOLS: [&str; 2] = ["glob", "grep"];
@@ -63,10 +63,7 @@ impl Basis {
     fn under(mut self, rule: &Rule) -> Self {
         if rule.verdict > self.verdict || (rule.verdict == Verdict::Allow && self.verdict == Verdict::Ask) {
             self.verdict = rule.verdict;
-            self.reason = match &rule.reason {
-                Some(reason) => reason.clone(),
-                None => format!("the rule `{}` says so", rule.name()),
-            };
+            self.reason = rule.why();
             self.rule = Some(rule.name());
         }
         self
@@ -99,10 +96,13 @@ fn bash(command: &str, context: &Context<'_>) -> Basis {
     [scan.deny, scan.ask].into_iter().flatten().fold(basis, Basis::under)
 }
 
+/// A command on its own is judged by the shell it finds; in a script, what any part does to the shell may come first.
+pub(super) fn shell_during(list: &List, context: &Context<'_>) -> ShellFacts {
+    if list.len() == 1 && list[0].is_simple() { context.shell.clone() } else { context.shell.during(list) }
+}
+
 fn script(list: &List, context: &Context<'_>) -> Basis {
-    // A command on its own is judged by the shell it finds; in a script, what any part does to the shell may come first.
-    let during =
-        if list.len() == 1 && list[0].is_simple() { context.shell.clone() } else { context.shell.during(list) };
+    let during = shell_during(list, context);
     let inner = Context { shell: &during, ..*context };
     let Findings { doubts, allowed_by, parts, .. } = check(list, &inner);
     let unsound = during.unsound();
@@ -114,7 +114,7 @@ fn script(list: &List, context: &Context<'_>) -> Basis {
         },
         (None, None, None) => Basis::reads("every part of it only reads"),
     };
-    Basis { parts, ..basis }
+    Basis { parts: parts.into_iter().map(|part| part.text).collect(), ..basis }
 }
 
 fn view(file: &Path, context: &Context<'_>) -> Basis {

@@ -22,6 +22,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use toml::Spanned;
 
 use super::Verdict;
 use super::bash::parse::parse;
@@ -80,10 +81,12 @@ pub enum RulesError {
         layer: &'static str,
     },
     /// One rule is not sound.
-    #[error("rule {number} of the {layer} rules {problem}")]
+    #[error("rule {number} of the {layer} rules (line {line}) {problem}")]
     Rule {
         /// The file's layer.
         layer: &'static str,
+        /// Where it begins in the file, from 1.
+        line: usize,
         /// Counted from 1 in the order of the file.
         number: usize,
         /// What is wrong with it.
@@ -118,7 +121,7 @@ pub enum RuleProblem {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    rule: Vec<Entry>,
+    rule: Vec<Spanned<Entry>>,
 }
 
 #[derive(Deserialize)]
@@ -161,16 +164,25 @@ impl Rules {
     ///
     /// When any rule of it is not sound: nothing of the file is used then.
     pub fn parse(layer: Layer, text: &str) -> Result<Self, RulesError> {
-        let file: File = toml::from_str(text)
-            .map_err(|source| RulesError::Syntax { layer: layer.name(), source: Box::new(source) })?;
-        if file.rule.len() > MAX_RULES {
-            return Err(RulesError::TooMany { layer: layer.name() });
-        }
-        let numbered = file.rule.into_iter().zip(1..);
-        let rules = numbered.map(|(entry, number)| {
-            entry.check(layer).map_err(|problem| RulesError::Rule { layer: layer.name(), number, problem })
-        });
+        let rules = entries(layer, text)?.into_iter().map(|entry| entry.check(layer).map(|(rule, _)| rule));
         Ok(Self { rules: rules.collect::<Result<_, _>>()? })
+    }
+
+    /// Everything that is wrong with one file, and how many rules and examples it has.
+    #[must_use]
+    pub fn examine(layer: Layer, text: &str) -> Examined {
+        let entries = match entries(layer, text) {
+            Ok(entries) => entries,
+            Err(error) => return Examined { rules: 0, examples: 0, problems: vec![error] },
+        };
+        let mut examined = Examined { rules: entries.len(), examples: 0, problems: Vec::new() };
+        for entry in entries {
+            match entry.check(layer) {
+                Ok((_, examples)) => examined.examples += examples,
+                Err(problem) => examined.problems.push(problem),
+            }
+        }
+        examined
     }
 
     /// The rules of several layers together.
@@ -207,6 +219,51 @@ impl Rules {
         rules.rules.push(rule);
         rules
     }
+}
+
+/// What is in a rule file.
+#[derive(Debug)]
+pub struct Examined {
+    /// How many rules.
+    pub rules: usize,
+    /// How many examples the sound ones carry.
+    pub examples: usize,
+    /// What is wrong, in the order of the file.
+    pub problems: Vec<RulesError>,
+}
+
+/// An entry in its place.
+struct Placed {
+    entry: Entry,
+    number: usize,
+    line: usize,
+}
+
+impl Placed {
+    fn check(self, layer: Layer) -> Result<(Rule, usize), RulesError> {
+        let Self { entry, number, line } = self;
+        let examples = entry.matching.len() + entry.not_match.len();
+        let rule = entry.check(layer);
+        rule.map(|rule| (rule, examples)).map_err(|problem| RulesError::Rule {
+            layer: layer.name(),
+            line,
+            number,
+            problem,
+        })
+    }
+}
+
+fn entries(layer: Layer, text: &str) -> Result<Vec<Placed>, RulesError> {
+    let file: File =
+        toml::from_str(text).map_err(|source| RulesError::Syntax { layer: layer.name(), source: Box::new(source) })?;
+    if file.rule.len() > MAX_RULES {
+        return Err(RulesError::TooMany { layer: layer.name() });
+    }
+    let placed = file.rule.into_iter().zip(1..).map(|(entry, number)| {
+        let before = text.get(..entry.span().start).unwrap_or("");
+        Placed { line: before.matches('\n').count() + 1, number, entry: entry.into_inner() }
+    });
+    Ok(placed.collect())
 }
 
 pub(super) fn command_rule(layer: Layer, verdict: Verdict, words: impl Iterator<Item = String>, exact: bool) -> Rule {

@@ -1,6 +1,7 @@
 //! Which tool calls may run: a pure function from the call, the rules, the mode and the state of the shell to a verdict.
 //!
-//! In reading order: [`decide`](decide()) and its answer here; `decide.rs` applies rules and modes to each kind of call;
+//! In reading order: [`decide`](decide()) and its answer here; `decide.rs` applies rules and modes to each kind of call, `explain.rs` takes a
+//! decision apart;
 //! `rule.rs` is one rule, `layers.rs` the files they come from; `path.rs` says which paths are inside, secret or ours;
 //! `words.rs` is how long lists are written; `repository.rs` what a repository's configuration runs; `always.rs` proposes rules; `bash/` understands commands.
 //!
@@ -14,6 +15,7 @@
 mod always;
 mod bash;
 mod decide;
+mod explain;
 mod layers;
 mod path;
 mod repository;
@@ -28,7 +30,8 @@ use std::path::Path;
 pub use always::{RuleText, narrowest_rule};
 pub use bash::state::ShellFacts;
 pub use decide::decide;
-pub use layers::{Layer, Rules, RulesError};
+pub use explain::{PartDecision, explain};
+pub use layers::{Examined, Layer, RuleProblem, Rules, RulesError};
 pub use repository::Repository;
 
 /// What may happen with a call.

@@ -83,6 +83,11 @@ impl Rule {
         format!("{verdict} {subject} ({})", self.layer.name())
     }
 
+    /// Why a person is asked or refused, or is not, by this rule.
+    pub(super) fn why(&self) -> String {
+        self.reason.clone().unwrap_or_else(|| format!("the rule `{}` says so", self.name()))
+    }
+
     /// Whether this allow rule covers a command: its words match as they are, and every further word is known, or at least
     /// certainly neither an option nor a place that only the shell knows.
     pub(super) fn covers(&self, command: &[Value]) -> bool {

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::audit::Auditor;
 use super::command::{Command, Reply, state_of};
 use super::deeds::Deeds;
 use super::fanout::Fanout;
@@ -58,6 +59,7 @@ pub(super) struct Actor {
     pub(super) fanout: Fanout,
     pub(super) open: OpenPieces,
     pub(super) trail: Trail,
+    pub(super) auditor: Auditor,
     pub(super) deeds: Deeds,
     pub(super) news: mpsc::Receiver<News>,
     /// The disk failed: the state in memory is not to be trusted until the log was read again.
@@ -85,6 +87,7 @@ impl Actor {
             fanout: Fanout::default(),
             open: OpenPieces::default(),
             trail: Trail::default(),
+            auditor: Auditor::default(),
             deeds,
             news,
             stale: None,
@@ -101,11 +104,14 @@ impl Actor {
         self.head = Seq(0);
         self.prompts.clear();
         self.undos.clear();
+        self.auditor = Auditor::default();
         loop {
             let rows = self.context.store.rows(self.id, self.head, REPLAY_PAGE).await?;
             let whole = rows.len() == REPLAY_PAGE as usize;
             for row in rows {
                 self.machine.apply(&row.entry);
+                // It was written with the row; here it only brings the fold to where it was.
+                let _ = self.auditor.see(self.id, row.seq, row.at, &row.entry);
                 self.note(row.seq, row.at, &row.entry);
             }
             if !whole {
@@ -241,7 +247,8 @@ impl Actor {
                 .into_iter()
                 .map(|entry| {
                     seq = seq.next();
-                    NewRow { seq, at: now, entry: Arc::new(entry) }
+                    let audited = self.auditor.see(self.id, seq, now, &entry).map(Box::new);
+                    NewRow { seq, at: now, entry: Arc::new(entry), audited }
                 })
                 .collect();
             let done = self.context.store.append(self.id, rows.clone()).await?;

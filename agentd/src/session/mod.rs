@@ -5,6 +5,7 @@
 //! [`SessionHandle`] is the face for the server.
 
 mod actor;
+mod audit;
 mod call_task;
 mod command;
 mod deeds;
@@ -17,7 +18,7 @@ mod open;
 mod prompt;
 pub mod registry;
 mod request_task;
-mod rules;
+pub(crate) mod rules;
 mod ruling;
 pub mod select;
 mod serving;

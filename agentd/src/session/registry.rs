@@ -96,7 +96,7 @@ impl Registry {
             cwd: request.cwd.clone(),
             created_at: now,
             spec: serde_json::to_string(spec.as_ref()).map_err(|error| internal(&error.to_string()))?,
-            first: NewRow { seq: Seq(1), at: now, entry: Arc::new(Entry::Created(created)) },
+            first: NewRow { seq: Seq(1), at: now, entry: Arc::new(Entry::Created(created)), audited: None },
         };
         let row = SessionRow {
             id,
@@ -134,7 +134,7 @@ impl Registry {
         let mut seq = Seq(1);
         let rows = left_out.into_iter().map(|text| {
             seq = seq.next();
-            NewRow { seq, at, entry: Arc::new(Entry::Notice { text }) }
+            NewRow { seq, at, entry: Arc::new(Entry::Notice { text }), audited: None }
         });
         let done = self.context.store.append(id, rows.collect()).await.map_err(|error| storage_error(&error))?;
         done.await.unwrap_or(Err(StoreError::Closed)).map_err(|error| storage_error(&error))

@@ -11,7 +11,7 @@ use crate::policy::{Layer, Repository, Rules};
 const SYSTEM_FILE: &str = "/etc/agentd/policy.toml";
 
 /// The workspace's rules, relative to it.
-const WORKSPACE_FILE: &str = ".agentd/policy.toml";
+pub(crate) const WORKSPACE_FILE: &str = ".agentd/policy.toml";
 
 /// Largest rule file, in bytes: people write a few KiB.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -21,23 +21,30 @@ const SUBMODULES_MAX: usize = 64;
 
 /// The rules in force, and what is wrong with their files.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RuleBook {
+pub(crate) struct RuleBook {
     /// The rules that could be read.
-    pub(super) rules: Rules,
+    pub(crate) rules: Rules,
     /// What is wrong, each one sentence; while there is any, nothing is allowed by itself.
-    pub(super) problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
 }
 
 /// Reads the rules of all layers. They are small files and read for each call, so that a change counts at once.
 pub(super) fn read(config: &Path, workspace: Option<&Path>) -> RuleBook {
+    read_with(config, workspace, None)
+}
+
+/// The files of all layers, whether they exist or not; `user` stands in for the user's.
+pub(crate) fn files(config: &Path, workspace: Option<&Path>, user: Option<&Path>) -> Vec<(Layer, PathBuf)> {
+    let user = user.map_or_else(|| config.join("policy.toml"), Path::to_owned);
+    let workspace = workspace.map(|workspace| (Layer::Workspace, workspace.join(WORKSPACE_FILE)));
+    [(Layer::System, PathBuf::from(SYSTEM_FILE)), (Layer::User, user)].into_iter().chain(workspace).collect()
+}
+
+/// As [`read`], with another file in place of the user's.
+pub(crate) fn read_with(config: &Path, workspace: Option<&Path>, user: Option<&Path>) -> RuleBook {
     let mut book = RuleBook::default();
-    let files = [
-        (Layer::System, Some(PathBuf::from(SYSTEM_FILE))),
-        (Layer::User, Some(config.join("policy.toml"))),
-        (Layer::Workspace, workspace.map(|workspace| workspace.join(WORKSPACE_FILE))),
-    ];
     let mut layers = Vec::new();
-    for (layer, path) in files.into_iter().filter_map(|(layer, path)| Some((layer, path?))) {
+    for (layer, path) in files(config, workspace, user) {
         let text = match text_of(&path) {
             Ok(Some(text)) => text,
             Ok(None) => continue,
@@ -56,7 +63,7 @@ pub(super) fn read(config: &Path, workspace: Option<&Path>) -> RuleBook {
 }
 
 /// The text of a small regular file; `None` when there is no file.
-fn text_of(path: &Path) -> Result<Option<String>, String> {
+pub(crate) fn text_of(path: &Path) -> Result<Option<String>, String> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -72,26 +79,45 @@ fn text_of(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// What the repository that git would find from a directory has configured. git itself is never run for that.
-pub(super) fn repository(cwd: &Path) -> Repository {
+pub(crate) fn repository(cwd: &Path) -> Repository {
     for folder in cwd.ancestors() {
         let git = folder.join(".git");
         if git.is_dir() {
-            return configured(&git).unwrap_or_default();
+            return configured(&git, &git).unwrap_or_default();
         }
-        // A linked worktree or a submodule keeps its configuration elsewhere; a bare repository is one by its content.
-        if git.exists() || (folder.join("HEAD").exists() && folder.join("objects").exists()) {
+        if git.exists() {
+            return linked(folder, &git).unwrap_or_default();
+        }
+        // A bare repository is one by its content.
+        if folder.join("HEAD").exists() && folder.join("objects").exists() {
             return Repository::Unknown;
         }
     }
     Repository::Ordinary
 }
 
-fn configured(git: &Path) -> Option<Repository> {
-    let mut texts = Vec::new();
-    for name in ["config", "config.worktree"] {
-        texts.extend(text_of(&git.join(name)).ok()?);
+/// A linked worktree or a submodule: `.git` is a file that says where the repository is, and a linked worktree's says in
+/// `commondir` where the configuration that it shares is.
+fn linked(folder: &Path, file: &Path) -> Option<Repository> {
+    let text = text_of(file).ok()??;
+    let git = folder.join(text.strip_prefix("gitdir:")?.trim());
+    let common = match text_of(&git.join("commondir")).ok()? {
+        Some(common) => git.join(common.trim()),
+        None => git.clone(),
+    };
+    if !common.join("config").is_file() {
+        return None;
     }
-    let mut folders = vec![git.join("modules")];
+    configured(&git, &common)
+}
+
+/// `git` is the directory of this worktree, `common` the one that all worktrees share.
+fn configured(git: &Path, common: &Path) -> Option<Repository> {
+    let mut texts = Vec::new();
+    for file in [common.join("config"), git.join("config.worktree")] {
+        texts.extend(text_of(&file).ok()?);
+    }
+    let mut folders = vec![common.join("modules")];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
@@ -105,7 +131,7 @@ fn configured(git: &Path) -> Option<Repository> {
             folders.push(entry.path());
         }
     }
-    let hooks: Vec<String> = std::fs::read_dir(git.join("hooks"))
+    let hooks: Vec<String> = std::fs::read_dir(common.join("hooks"))
         .into_iter()
         .flatten()
         .flatten()
@@ -142,5 +168,22 @@ mod tests {
         assert_eq!(repository(&dir.path().join("a/b")), Repository::Ordinary);
         std::fs::write(dir.path().join(".git/config"), "[core]\n\tfsmonitor = ./x\n").unwrap();
         assert!(matches!(repository(&dir.path().join("a/b")), Repository::RunsPrograms { .. }));
+    }
+
+    #[test]
+    fn a_linked_worktree_is_judged_by_the_configuration_it_shares() {
+        let dir = tempfile::tempdir().unwrap();
+        let (main, tree) = (dir.path().join("main/.git"), dir.path().join("tree"));
+        std::fs::create_dir_all(main.join("worktrees/tree")).unwrap();
+        std::fs::create_dir_all(&tree).unwrap();
+        std::fs::write(tree.join(".git"), "gitdir: ../main/.git/worktrees/tree\n").unwrap();
+        assert_eq!(repository(&tree), Repository::Unknown);
+        std::fs::write(main.join("worktrees/tree/commondir"), "../..\n").unwrap();
+        std::fs::write(main.join("config"), "[core]\n\tbare = false\n").unwrap();
+        assert_eq!(repository(&tree), Repository::Ordinary);
+        std::fs::write(main.join("config"), "[diff]\n\texternal = x\n").unwrap();
+        assert!(matches!(repository(&tree), Repository::RunsPrograms { .. }));
+        std::fs::write(tree.join(".git"), "gitdir: ../nowhere\n").unwrap();
+        assert_eq!(repository(&tree), Repository::Unknown);
     }
 }

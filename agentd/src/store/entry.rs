@@ -316,6 +316,9 @@ pub struct CallResult {
     pub duration_ms: u64,
     /// The change it made.
     pub diff: Option<FileDiff>,
+    /// Who or what refused it, where no approval says so.
+    #[serde(default)]
+    pub refused_by: Option<Decider>,
 }
 
 impl Entry {

@@ -5,6 +5,7 @@
 //!
 //! Invariant: rows are only ever added (or a whole session removed); a row acknowledged by [`Store::append`] is on disk.
 
+pub mod audit;
 pub mod entry;
 mod read;
 mod schema;
@@ -19,6 +20,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use entry::Entry;
+use proto::audit::{AuditRow, Audited};
 
 pub use read::{LogRow, SessionRow};
 pub use write::title_of;
@@ -86,7 +88,12 @@ pub struct NewRow {
     pub at: Timestamp,
     /// What.
     pub entry: Arc<Entry>,
+    /// What the audit says of it, in the same transaction.
+    pub audited: Option<Box<Audited>>,
 }
+
+/// Hears of every audit row that is on disk, in order. Called by the writer's thread: it must not wait.
+pub type AuditSink = Box<dyn FnMut(AuditRow) + Send>;
 
 /// A new session.
 #[derive(Clone, Debug)]
@@ -118,7 +125,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Open`], [`StoreError::Newer`], or what SQLite says of the migrations.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub fn open(path: &Path, sink: AuditSink) -> Result<Self, StoreError> {
         let open_error = |reason: String| StoreError::Open { path: path.to_owned(), reason };
         make_private(path).map_err(|error| open_error(error.to_string()))?;
         let mut connection = Connection::open(path).map_err(|error| open_error(error.to_string()))?;
@@ -131,7 +138,7 @@ impl Store {
         let (writer, jobs) = mpsc::channel(WRITER_QUEUE_MAX);
         std::thread::Builder::new()
             .name("agentd-store".into())
-            .spawn(move || write::run(connection, jobs))
+            .spawn(move || write::run(connection, jobs, sink))
             .map_err(|error| open_error(error.to_string()))?;
         Ok(Self { writer, reader: Arc::new(Mutex::new(reader)), path: Arc::new(path.to_owned()) })
     }
@@ -212,6 +219,22 @@ impl Store {
     /// What SQLite says, or a row that does not read.
     pub async fn rows(&self, session: SessionId, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
         self.read(move |connection| read::rows(connection, session, since, limit)).await
+    }
+
+    /// A connection for a program that only looks, while a daemon writes or none runs; `None` when nothing was ever
+    /// stored.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`], or [`StoreError::Newer`].
+    pub fn look(path: &Path) -> Result<Option<Connection>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let open_error = |error: rusqlite::Error| StoreError::Open { path: path.to_owned(), reason: error.to_string() };
+        let mut connection = Connection::open(path).map_err(open_error)?;
+        schema::prepare(&mut connection, path)?;
+        connection.execute_batch("PRAGMA query_only = ON;").map_err(open_error)?;
+        Ok(Some(connection))
     }
 
     async fn read<T: Send + 'static>(

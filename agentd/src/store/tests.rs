@@ -8,7 +8,7 @@ use super::{NewRow, NewSession, Store, StoreError};
 use crate::store::entry::{Created, Entry};
 
 fn row(seq: u64, entry: Entry) -> NewRow {
-    NewRow { seq: Seq(seq), at: Timestamp(1_000 + seq), entry: Arc::new(entry) }
+    NewRow { seq: Seq(seq), at: Timestamp(1_000 + seq), entry: Arc::new(entry), audited: None }
 }
 
 fn session(name: Option<&str>) -> NewSession {
@@ -35,12 +35,12 @@ async fn what_was_acknowledged_is_read_back_by_the_next_daemon() {
     let new = session(Some("one"));
     let id = new.id;
     {
-        let store = Store::open(&path).unwrap();
+        let store = Store::open(&path, Box::new(drop)).unwrap();
         store.create(new).await.unwrap();
         let done = store.append(id, vec![row(2, notice("a")), row(3, notice("b"))]).await.unwrap();
         done.await.unwrap().unwrap();
     }
-    let store = Store::open(&path).unwrap();
+    let store = Store::open(&path, Box::new(drop)).unwrap();
     let sessions = store.sessions().await.unwrap();
     assert_eq!((sessions[0].id, sessions[0].head), (id, Seq(3)));
     let rows = store.rows(id, Seq(1), 10).await.unwrap();
@@ -50,7 +50,7 @@ async fn what_was_acknowledged_is_read_back_by_the_next_daemon() {
 #[tokio::test]
 async fn a_position_is_never_used_twice() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(&dir.path().join("a.db")).unwrap();
+    let store = Store::open(&dir.path().join("a.db"), Box::new(drop)).unwrap();
     let new = session(None);
     let id = new.id;
     store.create(new).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_position_is_never_used_twice() {
 #[tokio::test]
 async fn one_bad_job_does_not_fail_its_neighbours() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(&dir.path().join("a.db")).unwrap();
+    let store = Store::open(&dir.path().join("a.db"), Box::new(drop)).unwrap();
     let new = session(None);
     let id = new.id;
     store.create(new).await.unwrap();
@@ -79,7 +79,7 @@ async fn one_bad_job_does_not_fail_its_neighbours() {
 #[tokio::test]
 async fn a_name_is_unique_among_sessions_in_the_list() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(&dir.path().join("a.db")).unwrap();
+    let store = Store::open(&dir.path().join("a.db"), Box::new(drop)).unwrap();
     store.create(session(Some("x"))).await.unwrap();
     assert!(matches!(store.create(session(Some("x"))).await, Err(StoreError::NameTaken)));
 }
@@ -88,11 +88,11 @@ async fn a_name_is_unique_among_sessions_in_the_list() {
 async fn a_database_of_a_later_release_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    drop(Store::open(&path).unwrap());
+    drop(Store::open(&path, Box::new(drop)).unwrap());
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
-    assert!(matches!(Store::open(&path), Err(StoreError::Newer { version: 99, .. })));
+    assert!(matches!(Store::open(&path, Box::new(drop)), Err(StoreError::Newer { version: 99, .. })));
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn the_database_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    let store = Store::open(&path).unwrap();
+    let store = Store::open(&path, Box::new(drop)).unwrap();
     store.create(session(None)).await.unwrap();
     for name in ["a.db", "a.db-wal"] {
         let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use proto::audit::AuditRow;
 use proto::ids::SessionId;
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{NewRow, NewSession, StoreError};
+use super::{AuditSink, NewRow, NewSession, StoreError, audit};
 use crate::store::entry::Entry;
 
 /// Jobs in one transaction: enough to share an fsync among all sessions, few enough to keep the first waiter's delay low.
@@ -24,23 +25,24 @@ pub(super) enum Job {
 }
 
 /// Serves jobs until the last handle is gone.
-pub(super) fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Job>) {
+pub(super) fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Job>, mut sink: AuditSink) {
     let mut group = Vec::with_capacity(GROUP_MAX);
     loop {
         if jobs.blocking_recv_many(&mut group, GROUP_MAX) == 0 {
             return;
         }
         match commit(&mut connection, &group) {
-            Ok(()) => {
+            Ok(audited) => {
                 for job in group.drain(..) {
                     answer(job, Ok(()));
                 }
+                audited.into_iter().for_each(&mut sink);
             }
             // One bad job must not fail its neighbours: each on its own.
             Err(_) if group.len() > 1 => {
                 for job in group.drain(..) {
                     let result = commit(&mut connection, std::slice::from_ref(&job));
-                    answer(job, result);
+                    answer(job, result.map(|audited| audited.into_iter().for_each(&mut sink)));
                 }
             }
             Err(error) => {
@@ -62,16 +64,17 @@ fn answer(job: Job, result: Result<(), StoreError>) {
     let _ = reply.send(result);
 }
 
-fn commit(connection: &mut Connection, group: &[Job]) -> Result<(), StoreError> {
+fn commit(connection: &mut Connection, group: &[Job]) -> Result<Vec<AuditRow>, StoreError> {
     let transaction = connection.transaction()?;
+    let mut audited = Vec::new();
     for job in group {
-        apply(&transaction, job)?;
+        apply(&transaction, job, &mut audited)?;
     }
     transaction.commit()?;
-    Ok(())
+    Ok(audited)
 }
 
-fn apply(transaction: &Transaction<'_>, job: &Job) -> Result<(), StoreError> {
+fn apply(transaction: &Transaction<'_>, job: &Job, audited: &mut Vec<AuditRow>) -> Result<(), StoreError> {
     match job {
         Job::Create { session, .. } => {
             transaction
@@ -87,7 +90,13 @@ fn apply(transaction: &Transaction<'_>, job: &Job) -> Result<(), StoreError> {
                 ])?;
             insert(transaction, session.id, &session.first)
         }
-        Job::Append { session, rows, .. } => rows.iter().try_for_each(|row| insert(transaction, *session, row)),
+        Job::Append { session, rows, .. } => rows.iter().try_for_each(|row| {
+            insert(transaction, *session, row)?;
+            if let Some(what) = &row.audited {
+                audited.push(audit::append(transaction, what)?);
+            }
+            Ok(())
+        }),
         Job::Remove { session, .. } => {
             transaction.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([session.0.as_bytes()])?;
             Ok(())

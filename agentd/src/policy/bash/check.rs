@@ -30,11 +30,22 @@ pub(in crate::policy) struct Findings<'r> {
     pub(in crate::policy) doubts: Vec<String>,
     /// The rules that allowed a part which was not proved to only read.
     pub(in crate::policy) allowed_by: Vec<&'r Rule>,
-    /// The simple commands, as text.
-    pub(in crate::policy) parts: Vec<String>,
+    /// The simple commands.
+    pub(in crate::policy) parts: Vec<PartFound<'r>>,
     /// The words of simple commands that are neither proved nor allowed, for proposals; `None` when a part is in doubt for
     /// something other than its words.
     pub(in crate::policy) unproved: Vec<Option<Vec<Value>>>,
+}
+
+/// A simple command and what was found about it alone.
+#[derive(Debug)]
+pub(in crate::policy) struct PartFound<'r> {
+    /// The text, with invisible characters shown.
+    pub(in crate::policy) text: String,
+    /// The first doubt, if it is not proved.
+    pub(in crate::policy) doubt: Option<String>,
+    /// The rule that allows it, if it is not proved to only read.
+    pub(in crate::policy) rule: Option<&'r Rule>,
 }
 
 /// Walks a script.
@@ -44,6 +55,7 @@ pub(in crate::policy) fn check<'a>(list: &List, context: &'a Context<'a>) -> Fin
         variables: Variables::default(),
         places: vec![context.cwd.to_owned()],
         loops: 0,
+        part: None,
         findings: Findings::default(),
     };
     walk.list(list);
@@ -56,13 +68,22 @@ struct Walk<'a> {
     /// The directories this point of the script may be in; none when that is not known.
     places: Vec<PathBuf>,
     loops: usize,
+    /// The simple command that is being judged.
+    part: Option<usize>,
     findings: Findings<'a>,
 }
 
 impl<'a> Walk<'a> {
     fn doubt(&mut self, why: impl Into<String>) {
-        self.findings.doubts.push(why.into());
-        self.findings.unproved.push(None);
+        self.record(why.into(), None);
+    }
+
+    fn record(&mut self, why: String, unproved: Option<Vec<Value>>) {
+        if let Some(part) = self.part.and_then(|at| self.findings.parts.get_mut(at)) {
+            part.doubt.get_or_insert_with(|| why.clone());
+        }
+        self.findings.doubts.push(why);
+        self.findings.unproved.push(unproved);
     }
 
     fn list(&mut self, list: &[Node]) {
@@ -255,7 +276,14 @@ impl<'a> Walk<'a> {
     }
 
     fn simple(&mut self, simple: &Simple) {
-        self.findings.parts.push(visible(&simple.text));
+        let part = PartFound { text: visible(&simple.text), doubt: None, rule: None };
+        let around = self.part.replace(self.findings.parts.len());
+        self.findings.parts.push(part);
+        self.simple_parts(simple);
+        self.part = around;
+    }
+
+    fn simple_parts(&mut self, simple: &Simple) {
         for word in &simple.words {
             self.word(word);
         }
@@ -282,11 +310,13 @@ impl<'a> Walk<'a> {
                     self.doubt(format!("{secret} is a device or may hold a secret"));
                 }
             }
-            Ok(Some(rule)) => self.findings.allowed_by.push(rule),
-            Err(why) => {
-                self.findings.doubts.push(why);
-                self.findings.unproved.push(Some(innermost(&words).to_vec()));
+            Ok(Some(rule)) => {
+                if let Some(part) = self.part.and_then(|at| self.findings.parts.get_mut(at)) {
+                    part.rule = Some(rule);
+                }
+                self.findings.allowed_by.push(rule);
             }
+            Err(why) => self.record(why, Some(innermost(&words).to_vec())),
         }
     }
 

@@ -230,7 +230,8 @@ impl Run<'_> {
                 return self.start(id, Decider::Policy { rule: rule.clone() }, runnable.expect);
             }
             Ruling::Deny { reason } => {
-                self.finish(id, text_result(&format!("Not run: {reason}."), Outcome::Denied {}), 0);
+                let by = Decider::Policy { rule: reason.clone() };
+                self.refuse(id, &format!("Not run: {reason}."), by);
                 return self.advance();
             }
             Ruling::Ask { reason } => reason.clone(),
@@ -249,7 +250,7 @@ impl Run<'_> {
                     "Not run: this call needs the user's approval ({reason}) and nobody is attached who could give it. \
                      Do what can be done without it, or say what you would need."
                 );
-                self.finish(id, text_result(&text, Outcome::Denied {}), 0);
+                self.refuse(id, &text, Decider::Flag { value: "none".into() });
                 self.advance();
             }
             (ApproveMode::Ask, None) => self.ask(id, runnable, reason),
@@ -315,6 +316,15 @@ impl Run<'_> {
     }
 
     fn finish(&mut self, call: CallId, result: ToolResult, duration_ms: u64) {
+        self.close(call, result, duration_ms, None);
+    }
+
+    /// Without a question.
+    fn refuse(&mut self, call: CallId, text: &str, by: Decider) {
+        self.close(call, text_result(text, Outcome::Denied {}), 0, Some(by));
+    }
+
+    fn close(&mut self, call: CallId, result: ToolResult, duration_ms: u64, refused_by: Option<Decider>) {
         let Some(turn) = self.machine.turn().map(|turn| turn.id) else { return };
         self.record(Entry::CallFinished(CallResult {
             turn,
@@ -324,6 +334,7 @@ impl Run<'_> {
             is_error: result.is_error,
             duration_ms,
             diff: result.diff,
+            refused_by,
         }));
     }
 }
