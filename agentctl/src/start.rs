@@ -109,8 +109,15 @@ pub fn unit_file(context: &Context) -> Option<PathBuf> {
         under("XDG_DATA_HOME", ".local/share").join("systemd/user"),
     ];
     places.extend(
-        ["/etc/systemd/user", "/run/systemd/user", "/usr/local/lib/systemd/user", "/usr/lib/systemd/user"]
-            .map(PathBuf::from),
+        [
+            "/etc/systemd/user",
+            "/run/systemd/user",
+            "/usr/local/share/systemd/user",
+            "/usr/share/systemd/user",
+            "/usr/local/lib/systemd/user",
+            "/usr/lib/systemd/user",
+        ]
+        .map(PathBuf::from),
     );
     places.into_iter().map(|dir| dir.join("agentd.service")).find(|file| file.exists())
 }

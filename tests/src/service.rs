@@ -1,12 +1,14 @@
 //! A user with a service manager of their own, whose agentd is a unit: on the machine that `tests/box/boot.sh` makes.
 //!
-//! [`boot`] runs the ignored claims of the calling test binary there, all in one boot, as an ordinary user. Inside,
-//! [`Service`] is that user: the units as `make install` leaves them, `systemctl`, `journalctl` and `agentctl`.
+//! [`boot_or_claim`] runs the calling test once more there, as an ordinary user, where it makes its claims one after
+//! another: one boot for all. Inside, [`Service`] is that user: the units as `make install` leaves them, `systemctl`, `journalctl` and `agentctl`.
 
 use std::env;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -19,22 +21,44 @@ const INSIDE: &str = "AGENTD_BOX";
 /// What `boot.sh` ends with where the machine cannot do it.
 const CANNOT: i32 = 77;
 
-/// Boots the machine and runs every ignored claim of this test binary in it.
+/// A claim's name and what it does with a fresh installation.
+pub type Claim = (&'static str, fn(&Service));
+
+/// Outside: boots the machine and runs the calling test in it. Inside: makes the claims.
 ///
 /// # Panics
 /// When a claim fails.
-pub fn boot() {
+pub fn boot_or_claim(claims: &[Claim]) {
+    if env::var_os(INSIDE).is_some() { make_claims(claims) } else { boot() }
+}
+
+fn make_claims(claims: &[Claim]) {
+    let mut failed = Vec::new();
+    for (name, claim) in claims {
+        let began = Instant::now();
+        // One that fails says why by itself, and the others are made all the same.
+        let held = catch_unwind(AssertUnwindSafe(|| claim(&Service::fresh()))).is_ok();
+        println!("{} {name} ({:.1} s)", if held { "holds" } else { "FAILS" }, began.elapsed().as_secs_f32());
+        if !held {
+            failed.push(*name);
+        }
+    }
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+fn boot() {
     let folder = repository().join("tests/box");
     let test = env::current_exe().expect("a path");
+    let name = std::thread::current().name().expect("a test has a name").to_owned();
     let programs = binaries::agentd().parent().expect("a directory").to_owned();
     let mut command = Command::new("bash");
-    command.arg(folder.join("boot.sh")).arg(folder.join("inside.sh")).arg(&programs).arg(&test).arg(repository());
+    command.arg(folder.join("boot.sh")).arg(folder.join("inside.sh"));
+    command.arg(&programs).arg(&test).arg(&name).arg(repository());
     let output = command.stdin(Stdio::null()).output().expect("bash runs");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    println!("{said}");
+    println!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     match output.status.code() {
-        Some(0) => {}
-        Some(CANNOT) => println!("skipped: see the reason above"),
+        // The machine has said why not.
+        Some(0 | CANNOT) => {}
         code => panic!("the claims about the service failed ({code:?})"),
     }
 }
@@ -49,10 +73,8 @@ impl Service {
     /// A user who has just installed: units in place, nothing running, no state, no configuration.
     ///
     /// # Panics
-    /// Outside the machine, or when the last claim's service cannot be stopped.
-    #[must_use]
-    pub fn fresh() -> Self {
-        assert!(env::var_os(INSIDE).is_some(), "this claim runs in the machine that tests/box/boot.sh makes");
+    /// When the last claim's service cannot be stopped.
+    fn fresh() -> Self {
         let service = Self { home: PathBuf::from(env::var_os("HOME").expect("a home")) };
         service.systemctl(&["kill", "-s", "KILL", "agentd.service"]);
         service.systemctl(&["stop", "agentd.socket", "agentd.service", "agentd.slice"]);

@@ -1,14 +1,38 @@
-//! agentd as a unit of a real systemd, for an ordinary user. One boot of a throw-away machine serves all claims: those in
-//! `unit` run inside it, one after another, and are ignored anywhere else. See `tests/box`.
+//! agentd as a unit of a real systemd, for an ordinary user. One boot of a throw-away machine serves all claims: this one
+//! test boots it and runs itself inside, where it makes one claim after another, each from a fresh installation. See
+//! `tests/box`.
 
-use harness::service;
+use harness::service::{self, Claim};
 
-#[test]
-fn the_claims_about_the_unit_hold_on_a_machine_with_a_real_systemd() {
-    service::boot();
+/// All claims, by their names.
+macro_rules! claims {
+    ($($name:ident),+ $(,)?) => { [$((stringify!($name), unit::$name)),+] };
 }
 
-/// The claims. Each begins with a fresh installation.
+const CLAIMS: &[Claim] = &claims![
+    a_start_is_over_only_when_the_daemon_serves,
+    the_first_client_of_the_socket_starts_the_service,
+    a_reload_reads_the_configuration_again_and_keeps_the_old_one_when_the_new_one_is_wrong,
+    a_restart_keeps_the_running_command_and_lets_clients_wait,
+    a_killed_daemon_comes_back_and_a_stopped_one_is_noticed_by_its_watchdog_and_nothing_is_lost,
+    a_stop_ends_the_shells_after_their_grace_and_no_turn_goes_on_by_itself,
+    a_command_that_ends_within_the_grace_of_a_stop_is_recorded_whole,
+    a_daemon_that_dies_at_once_keeps_no_shell_from_a_stop_and_loses_none_in_a_restart,
+    every_shell_has_a_scope_under_the_slice_and_every_command_a_group_as_an_ordinary_user,
+    the_journal_is_searched_by_session_call_command_status_and_who_approved,
+    a_daemon_started_without_systemd_hands_over_to_the_service,
+    neither_a_crash_loop_nor_a_changed_unit_leaves_a_stale_socket_or_two_daemons,
+    doctor_finds_a_sound_service_sound_and_says_how_to_mend_a_failed_one,
+    a_wrong_configuration_is_not_tried_again_and_again,
+    the_key_comes_from_a_credential_and_stays_out_of_shells,
+    the_installed_units_are_clean_and_uninstall_leaves_nothing,
+];
+
+#[test]
+fn the_unit_keeps_its_promises_on_a_machine_with_a_real_systemd() {
+    service::boot_or_claim(CLAIMS);
+}
+
 mod unit {
     use std::fs::{self, OpenOptions};
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -27,10 +51,7 @@ mod unit {
         kill(Pid::from_raw(pid), signal).unwrap();
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn a_start_is_over_only_when_the_daemon_serves() {
-        let service = Service::fresh();
+    pub(crate) fn a_start_is_over_only_when_the_daemon_serves(service: &Service) {
         // The daemon reads its configuration before anything else: this one keeps it waiting.
         let fifo = service.path("fifo");
         let _ = fs::remove_file(&fifo);
@@ -50,10 +71,7 @@ mod unit {
         fs::remove_file(fifo).unwrap();
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn the_first_client_of_the_socket_starts_the_service() {
-        let service = Service::fresh();
+    pub(crate) fn the_first_client_of_the_socket_starts_the_service(service: &Service) {
         service.systemctl_ok(&["start", "agentd.socket"]);
         assert_eq!(service.show("ActiveState"), "inactive");
         let meta = fs::metadata(service.socket()).unwrap();
@@ -66,10 +84,9 @@ mod unit {
         assert_eq!(service.daemons(), 1);
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn a_reload_reads_the_configuration_again_and_keeps_the_old_one_when_the_new_one_is_wrong() {
-        let service = Service::fresh();
+    pub(crate) fn a_reload_reads_the_configuration_again_and_keeps_the_old_one_when_the_new_one_is_wrong(
+        service: &Service,
+    ) {
         service.systemctl_ok(&["start", "agentd"]);
         let pid = service.pid();
         service.write(".config/agentd/agentd.toml", "[model]\nname = \"another-model\"\n");
@@ -90,10 +107,7 @@ mod unit {
         );
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn a_restart_keeps_the_running_command_and_lets_clients_wait() {
-        let service = Service::fresh();
+    pub(crate) fn a_restart_keeps_the_running_command_and_lets_clients_wait(service: &Service) {
         service.systemctl_ok(&["start", "agentd"]);
         let session = service.session(WAITS);
         service.await_file("ran");
@@ -117,10 +131,9 @@ mod unit {
         assert_eq!(service.daemons(), 1);
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn a_killed_daemon_comes_back_and_a_stopped_one_is_noticed_by_its_watchdog_and_nothing_is_lost() {
-        let service = Service::fresh();
+    pub(crate) fn a_killed_daemon_comes_back_and_a_stopped_one_is_noticed_by_its_watchdog_and_nothing_is_lost(
+        service: &Service,
+    ) {
         service.edit("WatchdogSec=2");
         service.systemctl_ok(&["start", "agentd"]);
         let session = service.session(WAITS);
@@ -144,10 +157,7 @@ mod unit {
         assert_eq!(service.daemons(), 1);
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn a_stop_ends_the_shells_after_their_grace_and_no_turn_goes_on_by_itself() {
-        let service = Service::fresh();
+    pub(crate) fn a_stop_ends_the_shells_after_their_grace_and_no_turn_goes_on_by_itself(service: &Service) {
         service.write(".config/agentd/agentd.toml", "[shell]\nstop_grace = \"300ms\"\n");
         service.systemctl_ok(&["start", "agentd"]);
         // In a session and a group of its own, deaf to what is polite.
@@ -165,10 +175,7 @@ mod unit {
         assert_eq!(service.lines("ran"), ["began"]);
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn a_command_that_ends_within_the_grace_of_a_stop_is_recorded_whole() {
-        let service = Service::fresh();
+    pub(crate) fn a_command_that_ends_within_the_grace_of_a_stop_is_recorded_whole(service: &Service) {
         service.write(".config/agentd/agentd.toml", "[shell]\nstop_grace = \"20s\"\n");
         service.systemctl_ok(&["start", "agentd"]);
         let session = service.session(WAITS);
@@ -182,10 +189,7 @@ mod unit {
         assert_eq!(service.lines("ran"), ["began", "ended"]);
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn a_daemon_that_dies_at_once_keeps_no_shell_from_a_stop_and_loses_none_in_a_restart() {
-        let service = Service::fresh();
+    pub(crate) fn a_daemon_that_dies_at_once_keeps_no_shell_from_a_stop_and_loses_none_in_a_restart(service: &Service) {
         // It can end nothing itself.
         service.edit("KillSignal=SIGKILL");
         service.systemctl_ok(&["start", "agentd"]);
@@ -200,10 +204,9 @@ mod unit {
         assert_eq!(service.lines("ran"), ["began"]);
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn every_shell_has_a_scope_under_the_slice_and_every_command_a_group_as_an_ordinary_user() {
-        let service = Service::fresh();
+    pub(crate) fn every_shell_has_a_scope_under_the_slice_and_every_command_a_group_as_an_ordinary_user(
+        service: &Service,
+    ) {
         service.systemctl_ok(&["start", "agentd"]);
         assert_eq!(service.status()["accounting"], "cgroup");
         let session = service.session("grep ^0:: /proc/self/cgroup > ~/ran; umask >> ~/ran");
@@ -218,10 +221,7 @@ mod unit {
         assert!(!lines[0].contains("agentd.service"), "{lines:?}");
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn the_journal_is_searched_by_session_call_command_status_and_who_approved() {
-        let service = Service::fresh();
+    pub(crate) fn the_journal_is_searched_by_session_call_command_status_and_who_approved(service: &Service) {
         service.systemctl_ok(&["start", "agentd"]);
         let session = service.session("(exit 7)");
         assert_eq!(service.turn_end(&session), serde_json::json!({"done": {}}));
@@ -262,10 +262,7 @@ mod unit {
         assert_eq!(entries.len(), 1, "{entries:?}");
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn a_daemon_started_without_systemd_hands_over_to_the_service() {
-        let service = Service::fresh();
+    pub(crate) fn a_daemon_started_without_systemd_hands_over_to_the_service(service: &Service) {
         let programs = service.path(".local/bin");
         // As agentctl starts it where there is no unit.
         let mut by_hand = Command::new(programs.join("agentd")).stderr(Stdio::null()).spawn().unwrap();
@@ -289,10 +286,7 @@ mod unit {
         assert!(service.socket().exists());
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn neither_a_crash_loop_nor_a_changed_unit_leaves_a_stale_socket_or_two_daemons() {
-        let service = Service::fresh();
+    pub(crate) fn neither_a_crash_loop_nor_a_changed_unit_leaves_a_stale_socket_or_two_daemons(service: &Service) {
         service.edit("RestartSec=1ms\nExecStart=\nExecStart=/bin/false");
         assert!(!service.systemctl(&["start", "agentd"]).status.success());
         wait::until("the end of the loop", || (service.show("ActiveState") == "failed").then_some(()));
@@ -317,10 +311,31 @@ mod unit {
         assert_eq!(service.daemons(), 0);
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn a_wrong_configuration_is_not_tried_again_and_again() {
-        let service = Service::fresh();
+    pub(crate) fn doctor_finds_a_sound_service_sound_and_says_how_to_mend_a_failed_one(service: &Service) {
+        service.systemctl_ok(&["start", "agentd"]);
+        let checks = |service: &Service| -> Vec<serde_json::Value> {
+            let output = service.agentctl(&["doctor", "--json"]).output().unwrap();
+            text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        let of = |checks: &[serde_json::Value], name: &str| {
+            checks.iter().find(|check| check["name"] == name).cloned().unwrap_or_else(|| panic!("{name}: {checks:?}"))
+        };
+        let found = checks(service);
+        for name in ["systemd", "socket unit", "linger", "journal", "accounting"] {
+            let check = of(&found, name);
+            assert!(check["ok"] == true && check["mend"].is_null(), "{check}");
+        }
+        service.edit("ExecStart=\nExecStart=/bin/false\nRestart=no");
+        service.systemctl(&["restart", "agentd"]);
+        let check = of(&checks(service), "systemd");
+        assert!(check["ok"] == false && check["mend"].as_str().unwrap().contains("reset-failed"), "{check}");
+        // On disk it is another unit than the one that systemd knows.
+        service.write(".config/systemd/user/agentd.service.d/test.conf", "[Service]\nEnvironment=A=1\n");
+        let check = of(&checks(service), "systemd");
+        assert!(check["mend"].as_str().unwrap().contains("daemon-reload"), "{check}");
+    }
+
+    pub(crate) fn a_wrong_configuration_is_not_tried_again_and_again(service: &Service) {
         service.write(".config/agentd/agentd.toml", "nonsense");
         assert!(!service.systemctl(&["start", "agentd"]).status.success());
         assert_eq!(service.show("NRestarts"), "0");
@@ -330,10 +345,7 @@ mod unit {
         assert_eq!(service.status()["pid"], service.pid());
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn the_key_comes_from_a_credential_and_stays_out_of_shells() {
-        let service = Service::fresh();
+    pub(crate) fn the_key_comes_from_a_credential_and_stays_out_of_shells(service: &Service) {
         service.write(".config/agentd/key", "sk-from-systemd");
         fs::set_permissions(service.path(".config/agentd/key"), fs::Permissions::from_mode(0o600)).unwrap();
         service.edit("LoadCredential=anthropic-api-key:%h/.config/agentd/key");
@@ -345,10 +357,7 @@ mod unit {
         assert_eq!(service.lines("ran"), ["0"]);
     }
 
-    #[test]
-    #[ignore = "runs inside the machine"]
-    fn the_installed_units_are_clean_and_uninstall_leaves_nothing() {
-        let service = Service::fresh();
+    pub(crate) fn the_installed_units_are_clean_and_uninstall_leaves_nothing(service: &Service) {
         let folder = service.path(".local/share/systemd/user");
         let units = ["agentd.service", "agentd.socket", "agentd.slice"].map(|unit| folder.join(unit));
         let output = Command::new("systemd-analyze").args(["--user", "verify"]).args(&units).output().unwrap();
