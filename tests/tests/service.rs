@@ -246,11 +246,12 @@ mod unit {
         let call = entry["AGENTD_CALL"].as_str().unwrap();
         let entries = service.journal(&[&format!("AGENTD_CALL={call}"), "COMMAND=(exit 7)"]);
         assert!(entries.len() >= 2, "its begin and its end: {entries:?}");
-        let denied = service.session_with("id", "none");
+        let denied = service.session_with("touch ran", "none");
         let _ = service.turn_end(&denied);
-        let entries = service.journal(&[&format!("AGENTD_SESSION={denied}"), "COMMAND=id"]);
+        let entries = service.journal(&[&format!("AGENTD_SESSION={denied}"), "COMMAND=touch ran"]);
+        let entry = entries.iter().find(|entry| entry["REFUSED_BY"] == "--approve none").unwrap();
+        assert_eq!(entry["PRIORITY"], "4");
         assert!(entries.iter().all(|entry| entry["APPROVED_BY"].is_null()), "{entries:?}");
-        assert!(!entries.is_empty());
         // Prompts are nobody's business, unless they are made so.
         let all = serde_json::to_string(&service.journal(&[])).unwrap();
         assert!(!all.contains("a secret word"), "a prompt is in the journal");

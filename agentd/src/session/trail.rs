@@ -1,5 +1,5 @@
-//! The log of the daemon about a session: one line for each row, after it is on disk, so that `journalctl` answers what
-//! was run, when, who allowed it and how it ended.
+//! The log of the daemon about a session: one line for each row, after it is on disk. What was run, who allowed it and
+//! how it ended is the audit's to say; here the rows about calls are for `log.level = "debug"`.
 //!
 //! Fields (upper case in the journal): `agentd_session`, `agentd_event` (the row's kind), `agentd_seq`, `agentd_call`,
 //! `agentd_tool`, `command` or `path`, `approved_by` or `refused_by`, `exit_status`, `outcome`, `duration_ms`, `by`, `problem`;
@@ -15,8 +15,8 @@ use tracing::Level;
 use super::machine::name_of;
 use crate::store::entry::{Entry, StoredCall, StoredInput, StoredKind};
 
-/// The level of what calls do.
-const CALLS: Level = Level::INFO;
+/// The level of what calls do: the audit ([`crate::journal`]) says it already, and only to the journal.
+const CALLS: Level = Level::DEBUG;
 
 /// Characters of a command or path in the line itself; the field has all of it.
 const SHOWN_CHARS_MAX: usize = 80;
