@@ -91,6 +91,9 @@ mod unit {
         let pid = service.pid();
         service.write(".config/agentd/agentd.toml", "[model]\nname = \"another-model\"\n");
         service.systemctl_ok(&["reload", "agentd"]);
+        if service.show("Type") == "notify-reload" {
+            assert_eq!(service.status()["model"], "another-model", "the reload is over when systemctl says so");
+        }
         wait::until("the new model", || (service.status()["model"] == "another-model").then_some(()));
         service.write(".config/agentd/agentd.toml", "[model]\nnmae = \"typo\"\n");
         service.systemctl_ok(&["reload", "agentd"]);
@@ -209,7 +212,12 @@ mod unit {
     ) {
         service.systemctl_ok(&["start", "agentd"]);
         assert_eq!(service.status()["accounting"], "cgroup");
-        let session = service.session("grep ^0:: /proc/self/cgroup > ~/ran; umask >> ~/ran");
+        // The last is a process that hides from its parents and its environment: still it may not speak to the daemon.
+        let session = service.session(
+            "grep ^0:: /proc/self/cgroup > ~/ran; umask >> ~/ran; \
+             (env -i HOME=$HOME XDG_RUNTIME_DIR=$XDG_RUNTIME_DIR setsid bash -c 'sleep 0.1; .local/bin/agentctl \
+             --no-start status; echo $? > go' &)",
+        );
         assert_eq!(service.turn_end(&session), serde_json::json!({"done": {}}));
         let lines = service.lines("ran");
         let scope = service.scopes().pop().unwrap();
@@ -217,6 +225,8 @@ mod unit {
         assert!(lines[0].contains(&format!("{slice}/{scope}/agentd-")), "{lines:?}");
         assert_eq!(service.show_of(&scope, "Delegate"), "yes");
         assert_eq!(lines[1], "0022", "the unit's settings are not the shell's");
+        service.await_file("go");
+        wait::until("the answer", || (service.lines("go") == ["6"]).then_some(()));
         // The daemon's limits are the daemon's alone.
         assert!(!lines[0].contains("agentd.service"), "{lines:?}");
     }
