@@ -351,7 +351,13 @@ mod unit {
         assert!(!service.systemctl(&["start", "agentd"]).status.success());
         assert_eq!(service.show("NRestarts"), "0");
         assert_eq!(service.show("ExecMainStatus"), "3");
+        // The client says why, in the daemon's words.
+        let mut client = Command::new(service.path(".local/bin/agentctl"));
+        let output = client.arg("status").output().unwrap();
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains("agentd.toml is wrong"), "{said}");
         fs::remove_file(service.path(".config/agentd/agentd.toml")).unwrap();
+        service.systemctl(&["reset-failed", "agentd.service", "agentd.socket"]);
         service.systemctl_ok(&["start", "agentd"]);
         assert_eq!(service.status()["pid"], service.pid());
     }
