@@ -129,7 +129,7 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     tracing::info!(pid = std::process::id(), socket = %paths.socket.display(), "serving");
     let (ask, questions) = mpsc::channel(1);
     let serving = server.serve(listener, questions);
-    let watchdog = watchdog::feed(watchdog::limit(), || answers(&ask, &context.store));
+    let watchdog = watchdog::feed(watchdog::limit(), || answers(&ask, &context.store), notify::alive);
     tokio::pin!(serving, watchdog);
     let mut for_good = false;
     loop {

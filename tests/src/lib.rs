@@ -8,6 +8,7 @@
 //! * [`model_server`]: a Messages API server that plays scripts and refuses what the real one refuses.
 //! * [`corpus`]: the behaviour corpora of bash and the editor, played through daemon and model server.
 //! * [`scene`]: all of these at once, for a claim about one session.
+//! * [`service`]: agentd as a unit of a real systemd, on a machine of its own.
 //! * [`processes`], [`wait`]: looking at `/proc`, and waiting with a deadline where no event exists.
 //!
 //! Everything is synchronous but the inside of the model server: a claim reads from top to bottom.
@@ -22,4 +23,5 @@ pub mod model_server;
 pub mod processes;
 pub mod pty;
 pub mod scene;
+pub mod service;
 pub mod wait;

@@ -54,6 +54,8 @@ fn run() -> Result<(), start::StartError> {
         return Ok(());
     }
     nix::sys::prctl::set_child_subreaper(true).map_err(std::io::Error::from)?;
+    // It was started through a descriptor, by whose number process lists would name it.
+    nix::sys::prctl::set_name(c"agentd-shim").map_err(std::io::Error::from)?;
     let setup = start::set_up(order)?;
     let (instance, state_dir) = (setup.instance, setup.state_dir.clone());
     let mut host = host::Host::new(setup)?;

@@ -181,7 +181,10 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
                     session.archive(by).await?;
                     Ok(Response::Session(session.info().await?))
                 }
-                SessionChange::Remove {} => registry.remove(&session).await.map(|()| done()),
+                SessionChange::Remove {} => {
+                    let last = session.info().await?;
+                    registry.remove(&session).await.map(|()| Response::Session(last))
+                }
             }
         }
         Request::Undo(undo) => take_back(connection, undo).await,
