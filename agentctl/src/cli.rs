@@ -105,6 +105,13 @@ fn after_help() -> String {
     format!("{EXAMPLES}\n\n{}", exit::help())
 }
 
+/// What `export` is used for, under its help.
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  agentctl export build --html -o build.html     a page with folded outputs and diffs
+  agentctl export | less                         the newest session here as Markdown
+  agentctl export build --json > build.jsonl     everything, for programs";
+
 /// All commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -122,6 +129,9 @@ pub enum Command {
     Show(SessionJsonArgs),
     /// Show a session's log
     Log(LogArgs),
+    /// Write a session's transcript as one document
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
     /// Take the agent's last edits back, after showing what that changes
     #[command(after_help = UNDO_EXAMPLES)]
     Undo(UndoArgs),
@@ -174,6 +184,7 @@ impl Command {
             Self::Ls(args) => args.json,
             Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) => args.json,
             Self::Log(args) => args.json,
+            Self::Export(args) => args.json,
             Self::Undo(args) => args.json,
             Self::Diff(args) => args.json,
             Self::Approvals(args) => args.json,
@@ -301,6 +312,26 @@ pub struct LogArgs {
     /// One JSON object a line: {"event": {"session": …, "event": …}}
     #[arg(long)]
     pub json: bool,
+}
+
+/// `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    #[arg(add = sessions())]
+    pub session: Option<String>,
+    /// One page for a browser that needs nothing else
+    #[arg(long, conflicts_with_all = ["markdown", "json"])]
+    pub html: bool,
+    /// Markdown; this is the default
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// The session and its rows, one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Into this file, which only you can read [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// `undo`.

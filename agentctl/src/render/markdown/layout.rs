@@ -204,7 +204,10 @@ impl Layout<'_> {
     fn item(&mut self, number: Option<u64>) {
         let mark = number.map_or("• ".to_owned(), |number| format!("{number}. "));
         let rest = Line::new().text(Style::Plain, &" ".repeat(mark.chars().count()));
-        self.prefix.push(Prefix { first: Some(Line::new().text(Style::Name, &mark)), rest });
+        // A box to tick is a mark of its own.
+        let boxed = matches!(self.events.peek(), Some((Event::TaskListMarker(_), _)));
+        let first = if boxed { Line::new() } else { Line::new().text(Style::Name, &mark) };
+        self.prefix.push(Prefix { first: Some(first), rest });
         self.blocks();
         // An empty item is an item.
         if self.prefix.last().is_some_and(|prefix| prefix.first.is_some()) {
