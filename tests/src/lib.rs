@@ -22,4 +22,5 @@ pub mod model_server;
 pub mod processes;
 pub mod pty;
 pub mod scene;
+pub mod tmux;
 pub mod wait;
