@@ -13,6 +13,9 @@ use crate::wait;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
+/// Runs a program, keeps its exit code, and keeps the window: tmux itself sometimes forgets the code.
+const KEEP: &str = r#"trap : INT; ended=$0; "$@"; echo $? > "$ended"; exec sleep 600"#;
+
 /// One window of a tmux server that ends with it.
 #[derive(Debug)]
 pub struct Tmux {
@@ -31,10 +34,14 @@ impl Machine {
         let (columns, rows) = (size.0.to_string(), size.1.to_string());
         let mut command = self.command(&PathBuf::from("tmux"));
         command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
-        command.arg("-S").arg(&tmux.socket).args([
-            "-f",
-            "/dev/null",
-            "-u",
+        command.arg("-S").arg(&tmux.socket).args(["-f", "/dev/null", "-u", "start-server", ";"]);
+        // Larger than any claim prints; it must be set before the window is made.
+        command.args([
+            "set-option",
+            "-g",
+            "history-limit",
+            "20000",
+            ";",
             "new-session",
             "-d",
             "-x",
@@ -42,20 +49,8 @@ impl Machine {
             "-y",
             &rows,
         ]);
+        command.args(["sh", "-c", KEEP, &tmux.ended().display().to_string()]);
         command.arg(binaries::agentctl()).args(arguments);
-        // One command line: the window must not be gone before it is told to stay.
-        command.args([
-            ";",
-            "set-option",
-            "-g",
-            "remain-on-exit",
-            "on",
-            ";",
-            "set-option",
-            "-g",
-            "history-limit",
-            "20000",
-        ]);
         let output = command.output().expect("tmux runs");
         assert!(output.status.success(), "{output:?}");
         tmux
@@ -118,16 +113,15 @@ impl Tmux {
     /// Waits for the program's end; its exit code.
     ///
     /// # Panics
-    /// When it does not end in time, or a signal ended it.
+    /// When it does not end in time.
     #[track_caller]
     pub fn exit_code(&self) -> i32 {
-        let mut said = String::new();
-        let code = wait::within(wait::PATIENCE, || {
-            let output = self.run(&["display-message", "-p", "#{pane_dead}:#{pane_dead_status}:#{pane_dead_signal}"]);
-            said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-            said.strip_prefix("1:").and_then(|rest| rest.split(':').next()?.parse().ok())
-        });
-        code.unwrap_or_else(|| panic!("the program in tmux has not ended ({said}):\n{}", self.screen()))
+        let read = || std::fs::read_to_string(self.ended()).ok()?.trim().parse().ok();
+        wait::within(wait::PATIENCE, read).unwrap_or_else(|| panic!("it has not ended:\n{}", self.screen()))
+    }
+
+    fn ended(&self) -> PathBuf {
+        self.socket.with_extension("ended")
     }
 }
 
@@ -146,6 +140,5 @@ fn steady(screen: &str) -> String {
     let text = replace(text, r"\b[0-9a-f]{8}\b", "<id>");
     let text = replace(text, r"/tmp/[^ \n]*", "<path>");
     let text = replace(text, r"\d+(\.\d)? s\b", "<time>");
-    let text = replace(text, r"Pane is dead[^\n]*", "");
     text.trim_end().to_owned() + "\n"
 }
