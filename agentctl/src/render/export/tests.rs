@@ -29,6 +29,7 @@ fn info() -> SessionInfo {
         clients: Vec::new(),
         archived: false,
         shim_pid: None,
+        next_try: None,
     }
 }
 

@@ -167,7 +167,7 @@ impl Layout<'_> {
             CodeBlockKind::Indented => Highlighter::new(""),
         };
         let mut text = String::new();
-        while let Some((event, _)) = self.events.next() {
+        for (event, _) in self.events.by_ref() {
             match event {
                 Event::Text(part) => text.push_str(&part),
                 Event::End(TagEnd::CodeBlock) => break,
@@ -219,7 +219,7 @@ impl Layout<'_> {
     fn table_rows(&mut self) -> Vec<Vec<Line>> {
         let mut rows: Vec<Vec<Line>> = Vec::new();
         let mut cell = Inline::new(Style::Plain);
-        while let Some((event, _)) = self.events.next() {
+        for (event, _) in self.events.by_ref() {
             match event {
                 Event::Start(Tag::TableHead | Tag::TableRow) => rows.push(Vec::new()),
                 Event::Start(Tag::TableCell) => {
