@@ -7,8 +7,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::candidates::{approvals, sessions};
 use crate::exit;
 
+mod document;
+mod examples;
 mod inquiry;
 
+pub use document::{CompletionsArgs, ExportArgs, ManArgs, ShellArg};
+use examples::{ASK_EXAMPLES, COMPLETIONS_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES, UNDO_EXAMPLES};
 use inquiry::AUDIT_EXAMPLES;
 pub use inquiry::{
     AuditArgs, AuditCommand, AuditDecisionArg, ModeArg, PolicyCheckArgs, PolicyCommand, PolicyExplainArgs,
@@ -63,43 +67,6 @@ pub struct GlobalArgs {
     pub notify: Option<crate::notify::How>,
 }
 
-/// What `ask` is used for, under its help.
-const ASK_EXAMPLES: &str = "\
-Examples:
-  agentctl ask \"why does the build fail?\"
-  git diff | agentctl ask \"review this\"
-  agentctl ask --new --name docs \"write a README\"
-  agentctl ask --detach \"run the long tests\"; agentctl attach
-  agentctl ask --approve all --quiet \"count the lines of src\" > answer.md
-  agentctl ask --scenario demo \"show me\"";
-
-/// What `undo` is used for, under its help.
-const UNDO_EXAMPLES: &str = "\
-Examples:
-  agentctl undo                  the last edit of the newest session here
-  agentctl undo 3                its last three edits
-  agentctl undo build 2 --yes    the last two of another session, without a question";
-
-/// How `completions` is used, under its help.
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  source <(agentctl completions bash)              in ~/.bashrc
-  source <(agentctl completions zsh)               in ~/.zshrc, after compinit
-  agentctl completions fish > ~/.config/fish/completions/agentctl.fish
-
-Sessions and approvals are asked of the daemon while you complete; none is started for it.";
-
-/// What one does with agentctl, under the help of the whole.
-const EXAMPLES: &str = "\
-Examples:
-  agentctl ask \"why does the build fail?\"          a job, watched to its end
-  git diff | agentctl ask \"review this\"             what is piped in becomes context
-  agentctl attach                                    the newest session here, with an input; /help lists what it knows
-  agentctl ls; agentctl approvals                    what runs, and what waits for your answer
-  agentctl log -f build                              the rows of a session as they come
-  agentctl undo                                      the last edit back, after showing it
-  agentctl ask --json --approve all \"…\" | jq …      for scripts; exit codes below";
-
 /// Examples, then exit codes.
 fn after_help() -> String {
     format!("{EXAMPLES}\n\n{}", exit::help())
@@ -122,6 +89,9 @@ pub enum Command {
     Show(SessionJsonArgs),
     /// Show a session's log
     Log(LogArgs),
+    /// Write a session's transcript as one document
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
     /// Take the agent's last edits back, after showing what that changes
     #[command(after_help = UNDO_EXAMPLES)]
     Undo(UndoArgs),
@@ -174,6 +144,7 @@ impl Command {
             Self::Ls(args) => args.json,
             Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) => args.json,
             Self::Log(args) => args.json,
+            Self::Export(args) => args.json,
             Self::Undo(args) => args.json,
             Self::Diff(args) => args.json,
             Self::Approvals(args) => args.json,
@@ -418,44 +389,4 @@ pub struct ShutdownArgs {
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
-}
-
-/// Shells that complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ShellArg {
-    /// GNU Bash
-    Bash,
-    /// Z shell
-    Zsh,
-    /// The friendly interactive shell
-    Fish,
-    /// Elvish
-    Elvish,
-}
-
-impl ShellArg {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bash => "bash",
-            Self::Zsh => "zsh",
-            Self::Fish => "fish",
-            Self::Elvish => "elvish",
-        }
-    }
-}
-
-/// `completions`.
-#[derive(Debug, Args)]
-pub struct CompletionsArgs {
-    /// Which shell
-    pub shell: ShellArg,
-}
-
-/// `man`.
-#[derive(Debug, Args)]
-pub struct ManArgs {
-    /// The page of one command, for example `ask` [default: the overview]
-    pub command: Option<String>,
 }

@@ -162,6 +162,14 @@ pub enum CtlError {
     /// Whoever read our output is gone; nothing is left to say.
     #[error("the reader of the output went away")]
     OutputClosed,
+    /// A transcript cannot be written.
+    #[error("cannot write {}: {source}; choose another file with --output", path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Our own output fails.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
@@ -216,6 +224,7 @@ impl CtlError {
             Self::Unexpected(_)
             | Self::Stdin(_)
             | Self::OutputClosed
+            | Self::Export { .. }
             | Self::Output(_)
             | Self::Terminal(_)
             | Self::Setup(_) => Exit::Failed,

@@ -16,6 +16,7 @@ use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId
 use proto::live::Live;
 
 use crate::render::{Line, call, changes, notes};
+pub(crate) use reply::add;
 use running::Running;
 pub(crate) use running::SPINNER_MS;
 

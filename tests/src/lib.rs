@@ -24,4 +24,5 @@ pub mod processes;
 pub mod pty;
 pub mod scene;
 pub mod service;
+pub mod tmux;
 pub mod wait;

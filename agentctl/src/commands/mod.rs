@@ -6,6 +6,7 @@ mod attach;
 mod audit;
 mod change;
 mod doctor;
+mod export;
 mod generate;
 mod list;
 mod log;
@@ -36,6 +37,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Ls(args) => list::sessions(&args, context).await,
         Command::Show(args) => list::show(&args, context).await,
         Command::Log(args) => log::run(&args, context).await,
+        Command::Export(args) => export::run(args, context).await,
         Command::Undo(args) => undo::undo(args, context).await,
         Command::Diff(args) => undo::diff(args, context).await,
         Command::Approvals(args) => approvals::list(args, context).await,

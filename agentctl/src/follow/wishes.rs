@@ -1,7 +1,7 @@
 //! What the `/commands` do.
 
 use proto::ids::{Timestamp, UndoId};
-use proto::request::{ChangeSession, Request, SessionChange, SessionDiff, ShowSession, Undo, WithdrawPrompt};
+use proto::request::{ChangeSession, Request, Retry, SessionChange, SessionDiff, ShowSession, Undo, WithdrawPrompt};
 
 use super::Follow;
 use super::command::{ALL, KEYS, Wish};
@@ -30,6 +30,10 @@ impl Follow<'_> {
                 Ok(())
             }
             Wish::Interrupt => self.send_interrupt().await,
+            Wish::Retry => {
+                let (session, endpoint) = (self.session.to_string(), self.context.endpoint());
+                self.connection.call(Request::Retry(Retry { session, endpoint })).await.map(drop)
+            }
             Wish::Diff => {
                 let request = Request::SessionDiff(SessionDiff { session: self.session.to_string() });
                 let sum = crate::answer!(self.connection, request, Changes)?;

@@ -51,6 +51,12 @@ pub fn name(title: &str) -> Line {
     if rest.next().is_some() { line.lit(Style::Dim, " …") } else { line }
 }
 
+/// How a call ended, in words; empty when there is nothing to say.
+#[must_use]
+pub fn ending_words(call: &CallFinished) -> String {
+    ending(call).1
+}
+
 fn ending(call: &CallFinished) -> ((&'static str, Style), String) {
     let good = ("● ", Style::Good);
     let bad = ("● ", Style::Bad);

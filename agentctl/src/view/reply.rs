@@ -141,7 +141,7 @@ impl View {
     }
 }
 
-fn add(a: Usage, b: Usage) -> Usage {
+pub(crate) fn add(a: Usage, b: Usage) -> Usage {
     Usage {
         input_tokens: a.input_tokens + b.input_tokens,
         cache_write_tokens: a.cache_write_tokens + b.cache_write_tokens,
