@@ -26,6 +26,7 @@ use crate::start::{Setup, StartError, shell_env};
 use crate::state::Saved;
 use crate::tree::Tree;
 
+use crate::sys;
 /// How long the shell must be idle before it is asked for its state: longer than the pause between two calls of a
 /// program that makes them in a row, much shorter than a model needs.
 const STATE_AFTER: Duration = Duration::from_millis(20);
@@ -105,6 +106,8 @@ impl Host {
         let signals = signals.map_err(io::Error::from)?;
         let start = &setup.start;
         let name = start.session.0.simple().to_string();
+        // Whoever started the daemon may have ignored it, and then the end of the shell would never be told.
+        sys::hear_of_children()?;
         let mut tree = Tree::new(start.accounting, &name, start.limits);
         let calls = Calls::new(&setup.state_dir, start.limits.spool_bytes)?;
         let journal = Journal::open(&setup.state_dir)?;

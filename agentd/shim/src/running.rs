@@ -167,8 +167,12 @@ impl Host {
         if running.ending.is_some() {
             self.tick_ending(now);
         } else if now >= running.deadline() {
-            let limit_ms = running.limit_ms;
-            self.begin_ending(End::TimedOut { limit_ms }, now);
+            let (call, limit_ms) = (running.call, running.limit_ms);
+            // It may be over and have said so since the loop looked.
+            self.on_said();
+            if self.running.as_ref().is_some_and(|running| running.call == call) {
+                self.begin_ending(End::TimedOut { limit_ms }, now);
+            }
         }
     }
 
@@ -266,9 +270,10 @@ impl Host {
             return;
         }
         self.aborting = Some(saved);
-        if self.running.as_ref().is_none_or(|running| running.ending.is_none()) {
-            // The command was over before the trap ran.
-            self.end_abort();
+        match self.running.as_mut().and_then(|running| running.ending.as_mut()) {
+            Some(ending) => ending.heard(),
+            // It was waited for in vain, and runs now.
+            None => self.end_abort(),
         }
     }
 
