@@ -125,6 +125,7 @@ impl Host {
         });
         // A shell that cannot be fed is dead: its end is reaped and told as the command's.
         let _ = self.bash.feed(&script);
+        self.haste.began(Instant::now());
         Ok(())
     }
 
@@ -233,7 +234,10 @@ impl Host {
         }
         let freed = running.freed;
         let call = running.call;
-        let others = self.tree.others(self.bash.pid()).len();
+        let duration = now.duration_since(running.began);
+        // The look comes first, so that a process born after it is met by the next one.
+        let none_born = self.forks.none_since(duration);
+        let others = if self.alone && none_born { 0 } else { self.tree.others(self.bash.pid()).len() };
         self.alone = others == 0;
         let same_shell = renewed.is_none();
         // Processes that the end of their shell left behind are no longer counted with this command.
@@ -245,13 +249,13 @@ impl Host {
             entry.late = Some(running.pipe);
         }
         let renewed = renewed.or_else(|| self.untold.take());
-        let duration = now.duration_since(running.began);
         self.state_changed(now);
         let closing = Closing { end, duration, killed: running.killed, renewed, freed, others };
         self.close(call, closing);
         if same_shell && let Some(cwd) = self.bash.cwd() {
             self.saved.cwd = cwd;
         }
+        self.haste.ended(duration, now);
     }
 
     /// Lets the shell run commands again. It may still hold a signal back that came while its trap ran; one more lets it
