@@ -19,10 +19,16 @@ pub const PREFIX: &str = "agentd-";
 /// The group of the shim itself, in a scope of its own.
 const ASIDE: &str = "shim";
 
+/// Where the daemon and the shims themselves are put when the group they were started in is to be divided: a group with
+/// members cannot pass controllers on.
+const HOME: &str = "home-of-agentd";
+
 /// The leaf that the shell is in.
 #[derive(Debug)]
 struct Leaf {
     path: PathBuf,
+    /// Kills for memory and refused forks that were told already.
+    told: (u64, u64),
     /// Its list of members, kept open because it is read after every command.
     members: File,
 }
@@ -30,7 +36,7 @@ struct Leaf {
 impl Leaf {
     fn open(path: PathBuf) -> io::Result<Self> {
         let members = File::open(path.join("cgroup.procs"))?;
-        Ok(Self { path, members })
+        Ok(Self { path, told: (0, 0), members })
     }
 
     fn members(&self) -> Vec<Pid> {
@@ -157,17 +163,21 @@ impl Cgroups {
         all
     }
 
-    /// Limits that were hit since the leaf was made.
-    pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
+    /// Limits that were hit since this was last asked.
+    pub(crate) fn limits_hit(&mut self) -> Vec<LimitHit> {
+        let leaf = &mut self.current;
         let mut hit = Vec::new();
-        if let Some(bytes) =
-            self.limits.memory_max.filter(|_| event_count(&self.current.path, "memory.events", "oom_kill") > 0)
-        {
-            hit.push(LimitHit::Memory { bytes });
+        if let Some(bytes) = self.limits.memory_max {
+            let kills = event_count(&leaf.path, "memory.events", "oom_kill ");
+            if kills > std::mem::replace(&mut leaf.told.0, kills) {
+                hit.push(LimitHit::Memory { bytes });
+            }
         }
-        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current.path, "pids.events", "max") > 0)
-        {
-            hit.push(LimitHit::Processes { count });
+        if let Some(count) = self.limits.pids_max {
+            let refused = event_count(&leaf.path, "pids.events", "max ");
+            if refused > std::mem::replace(&mut leaf.told.1, refused) {
+                hit.push(LimitHit::Processes { count });
+            }
         }
         hit
     }
@@ -225,7 +235,9 @@ pub fn own_group() -> io::Result<PathBuf> {
     let mount = mount.ok_or(io::ErrorKind::NotFound)?;
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
-    Ok(Path::new(mount).join(path))
+    let path = Path::new(mount).join(path);
+    let above = path.parent().filter(|_| path.ends_with(HOME));
+    Ok(above.map_or_else(|| path.clone(), Path::to_owned))
 }
 
 /// Passes the memory and pids controllers down to the leaves, where they exist and are delegated.
@@ -233,12 +245,26 @@ fn enable_controllers(base: &Path) {
     let Some(parent) = base.parent() else { return };
     for group in [parent, base] {
         let have = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
-        for controller in ["memory", "pids"] {
-            if have.split_whitespace().any(|name| name == controller) {
-                let _ = fs::write(group.join("cgroup.subtree_control"), format!("+{controller}"));
+        for controller in ["memory", "pids"].into_iter().filter(|name| have.split_whitespace().any(|it| it == *name)) {
+            let pass_on = || fs::write(group.join("cgroup.subtree_control"), format!("+{controller}"));
+            if pass_on().is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) && move_home(group).is_ok() {
+                let _ = pass_on();
             }
         }
     }
+}
+
+/// Moves the members of a group out of it, if all are daemon and shims.
+fn move_home(group: &Path) -> io::Result<()> {
+    let program = |pid: Pid| fs::read_link(format!("/proc/{pid}/exe"));
+    let own = program(Pid::this())?;
+    let members = members(group);
+    if !members.iter().all(|pid| program(*pid).is_ok_and(|other| other == own)) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let home = group.join(HOME);
+    fs::create_dir_all(&home)?;
+    members.iter().try_for_each(|pid| fs::write(home.join("cgroup.procs"), pid.to_string()))
 }
 
 fn members(leaf: &Path) -> Vec<Pid> {

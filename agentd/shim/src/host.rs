@@ -11,12 +11,14 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proto::ids::CallId;
-use proto::shim::outcome::{ExitStatus, Renewed, Why};
+use proto::shim::outcome::{ExitStatus, Renewed};
 
 use crate::bash::{Bash, Birth, Marks, Said};
 use crate::calls::Calls;
 use crate::ending::Restarting;
 use crate::files::Files;
+use crate::forks::Forks;
+use crate::haste::Haste;
 use crate::journal::Journal;
 use crate::link::Link;
 use crate::pipe::Pipe;
@@ -24,6 +26,7 @@ use crate::running::Running;
 use crate::searching::Searches;
 use crate::start::{Setup, StartError, shell_env};
 use crate::state::Saved;
+use crate::sys;
 use crate::tree::Tree;
 
 /// How long the shell must be idle before it is asked for its state: longer than the pause between two calls of a
@@ -38,9 +41,6 @@ const STATE_TAKES: Duration = Duration::from_millis(2);
 
 /// Bytes of output read at once: what a widened pipe can give in one go, without being felt in memory.
 const READ_BYTES: usize = 256 * 1024;
-
-/// Pause before a shell is started again that ended in less than a tenth of this.
-const SHELL_BACKOFF: Duration = Duration::from_millis(200);
 
 /// The shim.
 #[derive(Debug)]
@@ -75,7 +75,9 @@ pub(crate) struct Host {
     pub(crate) untold: Option<Renewed>,
     /// What must be fed to end abort mode.
     pub(crate) aborting: Option<String>,
-    born: Instant,
+    pub(crate) forks: Forks,
+    pub(crate) haste: Haste,
+    pub(crate) born: Instant,
     buffer: Vec<u8>,
     pub(crate) quit: bool,
 }
@@ -101,6 +103,8 @@ impl Host {
             mask.add(signal);
         }
         mask.thread_block().map_err(io::Error::from)?;
+        // Whoever started the daemon may have ignored it, and then the end of the shell would never be told.
+        sys::hear_of_children()?;
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
         let signals = signals.map_err(io::Error::from)?;
         let start = &setup.start;
@@ -138,6 +142,8 @@ impl Host {
             deaf_until: None,
             untold: None,
             aborting: None,
+            forks: Forks::new(),
+            haste: Haste::new(),
             born: now,
             buffer: vec![0; READ_BYTES],
             quit: false,
@@ -165,7 +171,30 @@ impl Host {
         self.shut_down();
     }
 
-    fn wait(&self) -> nix::Result<Vec<Source>> {
+    fn wait(&mut self) -> nix::Result<Vec<Source>> {
+        while self.haste.looks() {
+            let ready = self.look(PollTimeout::ZERO)?;
+            if !ready.is_empty() {
+                return Ok(ready);
+            }
+        }
+        if self.link.as_mut().is_some_and(|link| !link.flush()) {
+            self.link = None;
+        }
+        let timeout = match self.next_time() {
+            None => PollTimeout::NONE,
+            Some(at) => {
+                let left = at.saturating_duration_since(Instant::now());
+                // Rounded up: waking a moment early would only mean to wait again.
+                let ms = left.as_micros().div_ceil(1000).min(60_000);
+                PollTimeout::from(u16::try_from(ms).unwrap_or(u16::MAX))
+            }
+        };
+        self.look(timeout)
+    }
+
+    /// What is ready, at the latest after `timeout`.
+    fn look(&self, timeout: PollTimeout) -> nix::Result<Vec<Source>> {
         let input = PollFlags::POLLIN;
         let mut fds = vec![
             (Source::Listener, PollFd::new(self.setup.listener.as_fd(), input)),
@@ -190,15 +219,6 @@ impl Host {
             fds.push((Source::Late(call), PollFd::new(pipe.fd(), input)));
         }
         fds.extend(self.searches.end().map(|fd| (Source::Search, PollFd::new(fd, input))));
-        let timeout = match self.next_time() {
-            None => PollTimeout::NONE,
-            Some(at) => {
-                let left = at.saturating_duration_since(Instant::now());
-                // Rounded up: waking a moment early would only mean to wait again.
-                let ms = left.as_micros().div_ceil(1000).min(60_000);
-                PollTimeout::from(u16::try_from(ms).unwrap_or(u16::MAX))
-            }
-        };
         let (sources, mut polled): (Vec<Source>, Vec<PollFd<'_>>) = fds.into_iter().unzip();
         poll(&mut polled, timeout)?;
         let ready = polled.iter().map(|fd| fd.revents().is_some_and(|got| !got.is_empty()));
@@ -335,52 +355,6 @@ impl Host {
             if pid == self.bash.pid() {
                 self.on_shell_end(status);
             }
-        }
-    }
-
-    /// Replaces the shell; `why` is what the next result tells.
-    pub(crate) fn renew_shell(&mut self, why: Why) -> Renewed {
-        let fresh = matches!(why, Why::Asked {});
-        let cwd = PathBuf::from(&self.setup.start.cwd);
-        if fresh {
-            self.saved = Saved::new(cwd);
-        }
-        // A shell that ends as soon as it starts must not make the shim spin.
-        let age = self.born.elapsed();
-        if age < SHELL_BACKOFF / 10 {
-            std::thread::sleep(SHELL_BACKOFF);
-        }
-        self.born = Instant::now();
-        self.aborting = None;
-        self.last_status = 0;
-        let restore = self.saved.restore(&self.env, &self.setup.state_dir);
-        let restore = restore.unwrap_or_else(|_| crate::state::Restore {
-            cwd: crate::state::enterable(&self.saved.cwd),
-            env: self.env.clone(),
-            file: None,
-            errexit_dropped: false,
-        });
-        let birth = Birth { runtime_dir: &self.setup.runtime_dir, cwd: &restore.cwd, env: &restore.env };
-        match Bash::start(&birth) {
-            Ok(bash) => self.bash = bash,
-            Err(error) => {
-                eprintln!("shim: cannot start a shell: {error}");
-                self.quit = true;
-            }
-        }
-        self.tree.adopt(self.bash.pid());
-        self.alone = self.tree.others(self.bash.pid()).is_empty();
-        if let Some(file) = &restore.file {
-            let path = crate::script::quote(file.as_os_str().as_encoded_bytes());
-            let _ = self.bash.feed(format!("\\builtin . {path}\n").as_bytes());
-        }
-        self.saved.cwd.clone_from(&restore.cwd);
-        self.state_changed(Instant::now());
-        Renewed {
-            why,
-            cwd: restore.cwd.to_string_lossy().into_owned(),
-            restored: restore.file.is_some(),
-            errexit_dropped: restore.errexit_dropped,
         }
     }
 }

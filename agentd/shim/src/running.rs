@@ -125,6 +125,7 @@ impl Host {
         });
         // A shell that cannot be fed is dead: its end is reaped and told as the command's.
         let _ = self.bash.feed(&script);
+        self.haste.began(Instant::now());
         Ok(())
     }
 
@@ -167,8 +168,12 @@ impl Host {
         if running.ending.is_some() {
             self.tick_ending(now);
         } else if now >= running.deadline() {
-            let limit_ms = running.limit_ms;
-            self.begin_ending(End::TimedOut { limit_ms }, now);
+            let (call, limit_ms) = (running.call, running.limit_ms);
+            // It may be over and have said so since the loop looked.
+            self.on_said();
+            if self.running.as_ref().is_some_and(|running| running.call == call) {
+                self.begin_ending(End::TimedOut { limit_ms }, now);
+            }
         }
     }
 
@@ -229,7 +234,10 @@ impl Host {
         }
         let freed = running.freed;
         let call = running.call;
-        let others = self.tree.others(self.bash.pid()).len();
+        let duration = now.duration_since(running.began);
+        // The look comes first, so that a process born after it is met by the next one.
+        let none_born = self.forks.none_since(duration);
+        let others = if self.alone && none_born { 0 } else { self.tree.others(self.bash.pid()).len() };
         self.alone = others == 0;
         let same_shell = renewed.is_none();
         // Processes that the end of their shell left behind are no longer counted with this command.
@@ -241,13 +249,13 @@ impl Host {
             entry.late = Some(running.pipe);
         }
         let renewed = renewed.or_else(|| self.untold.take());
-        let duration = now.duration_since(running.began);
         self.state_changed(now);
         let closing = Closing { end, duration, killed: running.killed, renewed, freed, others };
         self.close(call, closing);
         if same_shell && let Some(cwd) = self.bash.cwd() {
             self.saved.cwd = cwd;
         }
+        self.haste.ended(duration, now);
     }
 
     /// Lets the shell run commands again. It may still hold a signal back that came while its trap ran; one more lets it
@@ -266,9 +274,10 @@ impl Host {
             return;
         }
         self.aborting = Some(saved);
-        if self.running.as_ref().is_none_or(|running| running.ending.is_none()) {
-            // The command was over before the trap ran.
-            self.end_abort();
+        match self.running.as_mut().and_then(|running| running.ending.as_mut()) {
+            Some(ending) => ending.heard(),
+            // It was waited for in vain, and runs now.
+            None => self.end_abort(),
         }
     }
 

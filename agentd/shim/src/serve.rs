@@ -172,7 +172,12 @@ impl Host {
                 if self.calls.forget(call) {
                     self.journal.settle();
                 }
-                plain(Reply::Done {})
+                // Nobody waits for it: it must not wake a controller that waits for its next command.
+                let done = FromShim { re: Some(id), reply: Reply::Done {} };
+                if self.link.as_mut().is_some_and(|link| !link.hold(&done, &[])) {
+                    self.link = None;
+                }
+                None
             }
             Request::Shutdown {} => {
                 self.quit = true;

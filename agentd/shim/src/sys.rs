@@ -41,6 +41,13 @@ pub(crate) fn detach() -> io::Result<Option<Pid>> {
     Ok(None)
 }
 
+/// Has ends of children told: where their signal is ignored, which survives exec, the kernel reaps them unseen.
+pub(crate) fn hear_of_children() -> io::Result<()> {
+    // SAFETY: setting a default action installs no handler.
+    unsafe { nix::sys::signal::signal(Signal::SIGCHLD, nix::sys::signal::SigHandler::SigDfl) }?;
+    Ok(())
+}
+
 /// What a child does between fork and exec: an own session, default signals, and death with the shim.
 pub(crate) fn prepare_child(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt;

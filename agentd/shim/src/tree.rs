@@ -98,7 +98,7 @@ impl Tree {
         }
     }
 
-    pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
+    pub(crate) fn limits_hit(&mut self) -> Vec<LimitHit> {
         match self {
             Self::Cgroup(groups) => groups.limits_hit(),
             Self::Marks(_) => Vec::new(),

@@ -30,6 +30,11 @@ impl Shim {
     }
 
     pub(crate) fn launch_with(accounting: Wish, change: impl FnOnce(&mut Start)) -> Self {
+        Self::launch_by(&mut Command::new("/proc/self/exe"), accounting, change)
+    }
+
+    /// A shim that this program starts.
+    pub(crate) fn launch_by(program: &mut Command, accounting: Wish, change: impl FnOnce(&mut Start)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let path = |name: &str| dir.path().join(name).to_str().expect("text").to_owned();
         std::fs::create_dir(dir.path().join("work")).expect("a directory");
@@ -50,12 +55,7 @@ impl Shim {
             extra_roots: Vec::new(),
         };
         change(&mut start);
-        let mut child = Command::new("/proc/self/exe")
-            .arg("shim")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a process");
+        let mut child = program.arg("shim").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
         let mut bytes = Vec::new();
         frame::encode(&mut bytes, &start, &[]).expect("a frame");
         child.stdin.take().expect("a pipe").write_all(&bytes).expect("room");
@@ -130,11 +130,17 @@ impl Done {
 
 impl Client {
     pub(crate) fn send(&mut self, request: Request, body: &[u8]) -> u64 {
+        let id = self.put(request, body);
+        self.stream.write_all(&self.out).expect("a listener");
+        self.out.clear();
+        id
+    }
+
+    /// Sends a request with the next one.
+    pub(crate) fn put(&mut self, request: Request, body: &[u8]) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.out.clear();
         frame::encode(&mut self.out, &ToShim { id, request }, body).expect("a frame");
-        self.stream.write_all(&self.out).expect("a listener");
         id
     }
 
@@ -169,13 +175,22 @@ impl Client {
     }
 
     pub(crate) fn wait(&mut self, call: CallId) -> Done {
+        self.wait_or(call, |refused| panic!("refused: {refused:?}"))
+    }
+
+    /// As [`Client::wait`], for a call of which something was asked that may come too late.
+    pub(crate) fn wait_past_refusals(&mut self, call: CallId) -> Done {
+        self.wait_or(call, |_| {})
+    }
+
+    fn wait_or(&mut self, call: CallId, refused: impl Fn(&Reply)) -> Done {
         let mut live = Vec::new();
         loop {
             let (header, body) = self.receive().expect("news");
             match header.reply {
                 Reply::Output { call: of, offset } if of == call => live.push((offset, body)),
                 Reply::Finished { call: of, end } if of == call => return Done { end, body, live },
-                Reply::Refused { .. } => panic!("refused: {:?}", header.reply),
+                Reply::Refused { .. } => refused(&header.reply),
                 _ => {}
             }
         }
@@ -185,7 +200,7 @@ impl Client {
         let call = CallId::new();
         self.begin(call, command, deadline_ms);
         let done = self.wait(call);
-        self.send(Request::Forget { call }, &[]);
+        self.put(Request::Forget { call }, &[]);
         done
     }
 
