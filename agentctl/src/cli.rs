@@ -143,6 +143,16 @@ pub enum Command {
     Interrupt(SessionJsonArgs),
     /// Send a waiting or parked request to the model again at once
     Retry(SessionJsonArgs),
+    /// Hand the running turn a note; the model gets it before its next request
+    Steer(SteerArgs),
+    /// Ask the last prompt again, in the same or other words, as if it had not been asked
+    Rerun(RerunArgs),
+    /// Replace the conversation that the model sees by a summary; the log keeps all of it
+    Compact(SessionJsonArgs),
+    /// Change model, effort or max_tokens of a session, between turns
+    Set(SetArgs),
+    /// Show what was used, in tokens and money
+    Usage(UsageArgs),
     /// Send a prompt and return at once
     Send(SendArgs),
     /// Give a session another name
@@ -172,7 +182,7 @@ impl Command {
             Self::Ask(args) => args.json,
             Self::Attach(args) => args.json,
             Self::Ls(args) => args.json,
-            Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) => args.json,
+            Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) | Self::Compact(args) => args.json,
             Self::Log(args) => args.json,
             Self::Undo(args) => args.json,
             Self::Diff(args) => args.json,
@@ -182,6 +192,10 @@ impl Command {
             Self::Policy(command) => command.wants_json(),
             Self::Audit(args) => args.json || matches!(args.command, Some(AuditCommand::Verify { json: true })),
             Self::Send(args) => args.json,
+            Self::Steer(args) => args.json,
+            Self::Rerun(args) => args.json,
+            Self::Set(args) => args.json,
+            Self::Usage(args) => args.json,
             Self::Rename(args) => args.json,
             Self::Archive(args) | Self::Rm(args) => args.json,
             Self::Status(args) | Self::Doctor(args) => args.json,
@@ -384,6 +398,59 @@ pub struct SendArgs {
     #[arg(long, value_enum, value_name = "WHICH")]
     pub approve: Option<ApproveArg>,
     /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `steer`.
+#[derive(Debug, Args)]
+pub struct SteerArgs {
+    /// Its id, the id's last digits, or its name
+    pub session: String,
+    /// The note; "-" reads it from standard input
+    pub text: String,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rerun`.
+#[derive(Debug, Args)]
+pub struct RerunArgs {
+    /// Its id, the id's last digits, or its name
+    pub session: String,
+    /// The new words; "-" reads them from standard input [default: the same]
+    pub prompt: Option<String>,
+    /// Calls that need an approval [default: ask at a terminal, else none]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub approve: Option<ApproveArg>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// Its id, the id's last digits, or its name
+    pub session: String,
+    /// model=ID, effort=low|medium|high|xhigh|max|default, max_tokens=N
+    #[arg(required = true, value_name = "NAME=VALUE")]
+    pub settings: Vec<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `usage`.
+#[derive(Debug, Args)]
+pub struct UsageArgs {
+    /// Only this session's, with its turns: its id, the id's last digits, or its name
+    pub session: Option<String>,
+    /// Of so many days, today included
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub days: u32,
+    /// One JSON object: all of it
     #[arg(long)]
     pub json: bool,
 }

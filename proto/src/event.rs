@@ -11,6 +11,7 @@ use crate::diff::FileDiff;
 use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
 use crate::request::ApproveMode;
+pub use crate::usage::Usage;
 
 /// One row of a session's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +62,16 @@ pub enum EventBody {
     UndoStarted(UndoStarted),
     /// They were, or could not be.
     UndoEnded(UndoEnded),
+    /// The session's next requests go to another model, or with other limits.
+    SettingsChanged(SettingsChanged),
+    /// The history is being replaced by a summary.
+    CompactionStarted(CompactionStarted),
+    /// It was; the rows before stay readable.
+    Compacted(Compacted),
+    /// A note for the model, handed over before its next request.
+    Steered(Steered),
+    /// The last prompt and what followed left the history, so that it can be asked in other words.
+    Rewound(Rewound),
 }
 
 /// Facts that hold for the whole session.
@@ -159,8 +170,12 @@ pub struct ReplyReceived {
     pub blocks: Vec<Block>,
     /// The API's stop reason.
     pub stop_reason: String,
-    /// What it cost in tokens.
+    /// What it cost.
     pub usage: Usage,
+    /// The model that answered; may be empty.
+    pub model: String,
+    /// Why the prompt cache was not read though it should have been; absent when it was.
+    pub cache_miss: Option<String>,
 }
 
 /// A part of a reply.
@@ -199,19 +214,6 @@ pub struct CallBlock {
     pub title: String,
     /// The input; `null` when the model's JSON was broken.
     pub input: JsonText,
-}
-
-/// Tokens of one reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// Read without the cache.
-    pub input_tokens: u64,
-    /// Written to the cache.
-    pub cache_write_tokens: u64,
-    /// Read from the cache.
-    pub cache_read_tokens: u64,
-    /// Written by the model, thinking included.
-    pub output_tokens: u64,
 }
 
 /// The user is asked.
@@ -299,6 +301,10 @@ pub struct TurnEnded {
     pub turn: TurnId,
     /// How.
     pub outcome: TurnOutcome,
+    /// Requests to the model that it took.
+    pub requests: u32,
+    /// What they cost.
+    pub usage: Usage,
 }
 
 /// How a turn ended.
@@ -368,4 +374,57 @@ pub struct UndoEnded {
     pub diffs: Vec<FileDiff>,
     /// Why not all were.
     pub problem: Option<Problem>,
+}
+
+/// The session's next requests are made with these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SettingsChanged {
+    /// Model id.
+    pub model: String,
+    /// How much work the model puts into an answer; absent: its default.
+    pub effort: Option<String>,
+    /// Output limit in tokens.
+    pub max_tokens: u32,
+    /// Who changed them.
+    pub by: String,
+}
+
+/// The history is being replaced by a summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CompactionStarted {
+    /// The turn, perhaps one of its own.
+    pub turn: TurnId,
+    /// Why, in a sentence.
+    pub why: String,
+}
+
+/// The history was replaced by a summary, or the model wrote none and is asked again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Compacted {
+    /// The turn.
+    pub turn: TurnId,
+    /// What stands in the history's place; absent: the model wrote no summary.
+    pub summary: Option<String>,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// A note for the model in a running turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Steered {
+    /// The turn.
+    pub turn: TurnId,
+    /// The note.
+    pub text: String,
+    /// Who wrote it.
+    pub by: String,
+}
+
+/// The last prompt and what followed left the history. Changes of files stay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rewound {
+    /// The prompt.
+    pub prompt: PromptId,
+    /// Who asked.
+    pub by: String,
 }

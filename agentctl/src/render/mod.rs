@@ -9,6 +9,7 @@ pub mod code;
 pub mod diff;
 pub mod log;
 pub mod markdown;
+pub mod model;
 pub mod notes;
 pub mod policy;
 pub mod sanitize;

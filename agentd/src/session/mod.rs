@@ -24,6 +24,7 @@ pub mod select;
 mod serving;
 mod shell_task;
 pub mod spec;
+mod spent;
 mod trail;
 mod wind_down;
 
@@ -40,17 +41,21 @@ use proto::shim::files::FileOp;
 use tokio::sync::{mpsc, oneshot};
 
 use command::Command;
-pub use command::Subscription;
+pub use command::{Subscription, Wish};
 use spec::{Source, Spec};
+use spent::Spent;
 
-use crate::config::Config;
 use crate::config::paths::Paths;
+use crate::config::{Config, ProviderKind};
 use crate::keys::Keys;
 use crate::model::retry::Waits;
-use crate::model::{Profile, Provider, anthropic, scripted};
+use crate::model::{Capabilities, Profile, Provider, anthropic, scripted};
 use crate::store::entry::{Prompt, UndoOrder};
 use crate::store::{Store, StoreError};
 use crate::tools;
+
+/// The beta of compaction on the server: where it is configured, the server makes the summaries.
+const SERVER_COMPACTION: &str = "compact-2026-09-04";
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -65,6 +70,10 @@ pub struct Context {
     pub program: PathBuf,
     config: Mutex<Arc<Config>>,
     clients: Mutex<HashMap<String, Arc<anthropic::Client>>>,
+    /// What models take, by base URL and id.
+    models: Mutex<HashMap<(String, String), Arc<Capabilities>>>,
+    /// What was spent today.
+    pub spent: Spent,
     /// By the scenario's text: a player counts the tries of its faults.
     players: Mutex<HashMap<String, Arc<scripted::Player>>>,
 }
@@ -80,6 +89,8 @@ impl Context {
             program,
             config: Mutex::new(Arc::new(config)),
             clients: Mutex::new(HashMap::new()),
+            models: Mutex::new(HashMap::new()),
+            spent: Spent::default(),
             players: Mutex::new(HashMap::new()),
         }
     }
@@ -113,6 +124,44 @@ impl Context {
             requests_max: config.turn.requests_max,
             approval_expiry_ms: config.approval.expiry.ms(),
             max_tokens: spec.max_tokens,
+            caps: machine::Caps {
+                turn_nanousd: config.budget.turn_usd.0,
+                session_nanousd: config.budget.session_usd.0,
+                day_nanousd: config.budget.day_usd.0,
+                turn_tokens: config.budget.turn_tokens,
+                turn_ms: config.budget.turn_time.ms(),
+            },
+            compact_at: config.context.compact_at,
+            server_compaction: match &spec.source {
+                Source::Api(api) => api.betas.iter().any(|beta| beta == SERVER_COMPACTION),
+                Source::Scenario { .. } => false,
+            },
+        }
+    }
+
+    /// What a model takes, as far as it was asked for.
+    fn capabilities(&self, spec: &Spec, model: &str) -> Option<Arc<Capabilities>> {
+        let Source::Api(api) = &spec.source else { return None };
+        let known = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&(api.base_url.clone(), model.to_owned())).cloned()
+    }
+
+    /// Remembers what a model takes.
+    fn learn(&self, base_url: &str, model: &str, capabilities: Arc<Capabilities>) {
+        let mut known = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert((base_url.to_owned(), model.to_owned()), capabilities);
+    }
+
+    /// Tokens that a model's window holds; 0 = not known.
+    fn window(&self, spec: &Spec, model: &str) -> u64 {
+        let configured = self.config().context.window;
+        match &spec.source {
+            _ if configured > 0 => configured,
+            Source::Api(api) if api.provider == ProviderKind::Anthropic => self
+                .capabilities(spec, model)
+                .map_or_else(|| crate::model::capabilities_of(model).window, |known| known.window),
+            // Nobody says how much a local model holds.
+            Source::Api(_) | Source::Scenario { .. } => 0,
         }
     }
 
@@ -209,6 +258,38 @@ impl SessionHandle {
     /// When none waits.
     pub async fn retry(&self, by: String) -> Result<(), WireError> {
         self.ask(|reply| Command::Retry { by, reply }).await
+    }
+
+    /// Replaces the history by a summary; the answer means that it has begun.
+    ///
+    /// # Errors
+    /// While a turn runs; when there is no history.
+    pub async fn compact(&self, by: String) -> Result<(), WireError> {
+        self.ask(|reply| Command::Compact { by, reply }).await
+    }
+
+    /// Hands the running turn a note.
+    ///
+    /// # Errors
+    /// When none runs.
+    pub async fn steer(&self, text: String, by: String) -> Result<(), WireError> {
+        self.ask(|reply| Command::Steer { text, by, reply }).await
+    }
+
+    /// Changes what the next requests are made with.
+    ///
+    /// # Errors
+    /// While a turn runs.
+    pub async fn configure(&self, wish: Wish, by: String) -> Result<(), WireError> {
+        self.ask(|reply| Command::Configure { wish, by, reply }).await
+    }
+
+    /// Asks the last prompt again, in other words unless the text is empty.
+    ///
+    /// # Errors
+    /// While a turn runs; when there is no such prompt.
+    pub async fn rerun(&self, prompt: Prompt) -> Result<Accepted, WireError> {
+        self.ask(|reply| Command::Rerun { prompt, reply }).await
     }
 
     /// Answers an approval; the first answer wins, and every answer learns which.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::content::Part;
+use crate::model::Effort;
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,9 @@ pub enum Entry {
         turn: TurnId,
         /// Its prompt.
         prompt: PromptId,
+        /// When.
+        #[serde(default = "long_ago")]
+        at: Timestamp,
     },
     /// A request is about to be sent.
     RequestSent {
@@ -119,6 +123,12 @@ pub enum Entry {
         turn: TurnId,
         /// How.
         outcome: TurnOutcome,
+        /// Requests to the model that it took.
+        #[serde(default)]
+        requests: u32,
+        /// What they cost.
+        #[serde(default)]
+        usage: Usage,
     },
     /// Something the user should know.
     Notice {
@@ -135,6 +145,67 @@ pub enum Entry {
     /// The session left the list.
     Archived {
         /// Who archived it.
+        by: String,
+    },
+    /// A limit is reached, or the model goes in circles: the user is asked whether it goes on.
+    PauseAsked {
+        /// The turn.
+        turn: TurnId,
+        /// Why.
+        kind: PauseKind,
+        /// The question.
+        approval: Approval,
+    },
+    /// That question is closed.
+    PauseClosed {
+        /// Its id.
+        approval: ApprovalId,
+        /// The id that stands for its call.
+        call: CallId,
+        /// Why it was asked.
+        kind: PauseKind,
+        /// The answer that won.
+        verdict: Verdict,
+        /// Who gave it.
+        by: Decider,
+    },
+    /// The next requests are made with these.
+    SettingsChanged {
+        /// All of them.
+        settings: Settings,
+        /// Who changed them.
+        by: String,
+    },
+    /// The history is about to be replaced by a summary.
+    CompactionStarted {
+        /// The turn; one of its own when none runs.
+        turn: TurnId,
+        /// Why, in a sentence.
+        why: String,
+        /// `None`: the model is asked to summarise the history as it stands; else as a transcript of so many characters.
+        transcript: Option<usize>,
+    },
+    /// The model's summary.
+    Compacted(StoredSummary),
+    /// A note for the model.
+    Steered {
+        /// The turn.
+        turn: TurnId,
+        /// The note.
+        text: String,
+        /// Who wrote it.
+        by: String,
+    },
+    /// The notes so far are part of the history.
+    NotesGiven {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// The last prompt and what followed left the history.
+    Rewound {
+        /// The prompt.
+        prompt: PromptId,
+        /// Who asked.
         by: String,
     },
     /// The history lost its thinking: the server did not accept a block of it. The rows keep it.
@@ -242,6 +313,73 @@ pub struct StoredReply {
     /// Whether it replaces the history before it (server compaction).
     #[serde(default)]
     pub replaces_history: bool,
+    /// The model that answered.
+    #[serde(default)]
+    pub model: String,
+    /// The API's id of the message.
+    #[serde(default)]
+    pub message: String,
+    /// Tokens of the conversation with it; 0 = not known.
+    #[serde(default)]
+    pub context_tokens: u64,
+    /// Why the cache was not read though it should have been.
+    #[serde(default)]
+    pub cache_miss: Option<String>,
+    /// When it came.
+    #[serde(default = "long_ago")]
+    pub at: Timestamp,
+}
+
+/// For rows of a time when they did not say when.
+fn long_ago() -> Timestamp {
+    Timestamp(0)
+}
+
+/// Why a turn is paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseKind {
+    /// The money of one turn.
+    TurnMoney,
+    /// The money of the session.
+    SessionMoney,
+    /// The money of the day.
+    DayMoney,
+    /// The tokens of one turn.
+    TurnTokens,
+    /// The requests of one turn.
+    TurnRequests,
+    /// The time of one turn.
+    TurnTime,
+    /// The same call with the same result, again and again.
+    Loop,
+}
+
+/// What a session's requests are made with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Model id.
+    pub model: String,
+    /// The effort; `None`: the model's default.
+    #[serde(default)]
+    pub effort: Option<Effort>,
+    /// Output limit in tokens.
+    pub max_tokens: u32,
+}
+
+/// A summary in the history's place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredSummary {
+    /// The turn.
+    pub turn: TurnId,
+    /// The request it answers.
+    pub request: RequestId,
+    /// The summary; `None`: the model wrote none.
+    pub summary: Option<String>,
+    /// What it cost.
+    pub usage: Usage,
+    /// The model that wrote it.
+    pub model: String,
 }
 
 /// One block of a reply.
@@ -322,6 +460,15 @@ pub struct CallResult {
 }
 
 impl Entry {
+    /// What the row's request cost, for the rows of one.
+    #[must_use]
+    pub fn usage(&self) -> Option<&Usage> {
+        if let Self::ReplyReceived(StoredReply { usage, .. }) | Self::Compacted(StoredSummary { usage, .. }) = self {
+            return Some(usage);
+        }
+        None
+    }
+
     /// A short stable word for the row's kind, for the store's index and for logs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -343,6 +490,14 @@ impl Entry {
             Self::Notice { .. } => "notice",
             Self::Renamed { .. } => "renamed",
             Self::Archived { .. } => "archived",
+            Self::PauseAsked { .. } => "pause_asked",
+            Self::PauseClosed { .. } => "pause_closed",
+            Self::SettingsChanged { .. } => "settings_changed",
+            Self::CompactionStarted { .. } => "compaction_started",
+            Self::Compacted(_) => "compacted",
+            Self::Steered { .. } => "steered",
+            Self::NotesGiven { .. } => "notes_given",
+            Self::Rewound { .. } => "rewound",
             Self::ThinkingStripped { .. } => "thinking_stripped",
             Self::UndoStarted(_) => "undo_started",
             Self::UndoEnded(_) => "undo_ended",

@@ -15,7 +15,7 @@ mod reply;
 mod rules;
 mod serve;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -60,6 +60,7 @@ struct State {
     hung_up: Vec<usize>,
     histories: history::Histories,
     violations: Vec<String>,
+    models: HashMap<String, serde_json::Value>,
 }
 
 impl ModelServer {
@@ -167,6 +168,11 @@ impl ModelServer {
         self.shared.lock().scripts.clear();
     }
 
+    /// Answers the Models API's question for a model with this entry; without one it does not know any.
+    pub fn describe_model(&self, model: &str, entry: serde_json::Value) {
+        self.shared.lock().models.insert(model.to_owned(), entry);
+    }
+
     /// Forgets the histories seen: what comes next may break with them, for claims about the ways out that do.
     pub fn forget_histories(&self) {
         self.shared.lock().histories = history::Histories::default();
@@ -232,6 +238,11 @@ impl Shared {
         }
         let whole = Whole { shared: Arc::clone(&self), number: received.number, delivered: false };
         Admitted { received, reply, whole }
+    }
+
+    /// The entry of a model.
+    fn model(&self, id: &str) -> Option<serde_json::Value> {
+        self.lock().models.get(id).cloned()
     }
 
     fn note_refused(&self, received: Received) {

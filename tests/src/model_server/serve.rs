@@ -35,6 +35,10 @@ pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> A
     match (request.method().as_str(), path.as_str()) {
         ("POST", "/v1/messages") => messages(shared, request).await,
         ("POST", "/v1/messages/count_tokens") => Ok(json(StatusCode::OK, r#"{"input_tokens":42}"#)),
+        ("GET", path) if path.strip_prefix("/v1/models/").is_some_and(|id| shared.model(id).is_some()) => {
+            let entry = path.strip_prefix("/v1/models/").and_then(|id| shared.model(id)).unwrap_or_default();
+            Ok(json(StatusCode::OK, &entry.to_string()))
+        }
         _ => {
             let error = format!(r#"{{"type":"error","error":{{"type":"not_found_error","message":"{path}"}}}}"#);
             Ok(json(StatusCode::NOT_FOUND, &error))
