@@ -61,6 +61,8 @@ struct State {
     histories: history::Histories,
     violations: Vec<String>,
     models: HashMap<String, serde_json::Value>,
+    keeps_none: bool,
+    count: usize,
 }
 
 impl ModelServer {
@@ -173,6 +175,12 @@ impl ModelServer {
         self.shared.lock().models.insert(model.to_owned(), entry);
     }
 
+    /// Keeps none of the requests from now on, and checks none against its session's earlier ones: for long sessions, whose
+    /// handler looks at each itself. Their numbers go on.
+    pub fn keep_no_requests(&self) {
+        self.shared.lock().keeps_none = true;
+    }
+
     /// Forgets the histories seen: what comes next may break with them, for claims about the ways out that do.
     pub fn forget_histories(&self) {
         self.shared.lock().histories = history::Histories::default();
@@ -218,22 +226,27 @@ impl Shared {
     /// Records and checks a request and finds its reply. Blocks as long as a handler does.
     fn admit(self: Arc<Self>, mut received: Received) -> Admitted {
         let mut state = self.lock();
-        received.number = state.requests.len() + 1;
+        state.count += 1;
+        received.number = state.count;
         let mut wrong = rules::check(&received);
-        wrong.extend(state.histories.check(&received));
+        if !state.keeps_none {
+            wrong.extend(state.histories.check(&received));
+        }
         let handler = state.handler.clone();
         let script = if handler.is_none() && wrong.is_empty() { state.scripts.pop_front() } else { None };
         if handler.is_none() && script.is_none() && wrong.is_empty() {
             wrong.push("no reply is scripted for it".to_owned());
         }
-        state.requests.push(received.clone());
+        if !state.keeps_none {
+            state.requests.push(received.clone());
+        }
         let refusal = (!wrong.is_empty()).then(|| Reply::error(400, "invalid_request_error", &wrong.join("; ")));
         state.violations.extend(wrong.iter().map(|wrong| format!("request {}: {wrong}", received.number)));
         drop(state);
         self.changed.notify_all();
         let reply = refusal.or(script).or_else(|| handler.map(|handler| handler(&received)));
         let reply = reply.unwrap_or_else(|| Reply::error(500, "api_error", "nothing is scripted"));
-        if reply.is_whole() {
+        if reply.is_whole() && !self.lock().keeps_none {
             self.lock().histories.replied(&received, reply.kept());
         }
         let whole = Whole { shared: Arc::clone(&self), number: received.number, delivered: false };

@@ -28,6 +28,7 @@ mod failing;
 mod input;
 mod pausing;
 mod reply;
+mod replying;
 mod state;
 mod steering;
 #[cfg(test)]
