@@ -51,6 +51,7 @@ deny:
 
 bench:
 	$(CARGO) bench --quiet -p agentd-shim
+	$(CARGO) bench --quiet -p agentd-tests
 
 install:
 	$(CARGO) build --release -p agentd -p agentctl

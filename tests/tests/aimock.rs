@@ -80,8 +80,9 @@ struct Judged {
     client: Client,
     session: SessionId,
     _daemon: Daemon,
-    machine: Machine,
+    // Before the machine, which wants no process of its test left.
     _mock: Mock,
+    machine: Machine,
 }
 
 impl Judged {

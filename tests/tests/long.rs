@@ -34,13 +34,17 @@ struct Seen {
     /// The last request's messages without markers and without the end that the next one continues.
     history: String,
     blocks: usize,
-    times: Vec<Instant>,
+    /// Milliseconds from the end of the answer before to each request.
+    gaps: Vec<f64>,
+    answered: Option<Instant>,
     wrong: Vec<String>,
 }
 
 impl Seen {
     fn take(&mut self, request: &Received) {
-        self.times.push(request.at);
+        if let Some(answered) = self.answered {
+            self.gaps.push(request.at.saturating_duration_since(answered).as_secs_f64() * 1000.0);
+        }
         let body = String::from_utf8(request.body.clone()).expect("UTF-8");
         let (head, messages) = body.split_once(r#""messages":["#).expect("messages");
         let plain = messages.replace(MARKER, "");
@@ -91,8 +95,8 @@ fn resident_kib(pid: i32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-fn median_ms(times: &[Instant]) -> f64 {
-    let mut gaps: Vec<f64> = times.windows(2).map(|two| (two[1] - two[0]).as_secs_f64() * 1000.0).collect();
+fn median(gaps: &[f64]) -> f64 {
+    let mut gaps = gaps.to_vec();
     gaps.sort_by(f64::total_cmp);
     gaps[gaps.len() / 2]
 }
@@ -100,7 +104,7 @@ fn median_ms(times: &[Instant]) -> f64 {
 #[test]
 fn over_a_long_session_the_history_only_grows_and_neither_memory_nor_the_gap_does() {
     let rounds = rounds();
-    let mut scene = Scene::with(&[("turn.requests_max", "1000")]);
+    let mut scene = Scene::with(&[("turn.requests_max", "1000"), ("log.level", "warn")]);
     for number in 0..7 {
         fs::write(scene.machine.work().join(format!("file{number}.txt")), format!("content {number}\n")).unwrap();
     }
@@ -108,7 +112,9 @@ fn over_a_long_session_the_history_only_grows_and_neither_memory_nor_the_gap_doe
     let watching = Arc::clone(&seen);
     scene.server.keep_no_requests();
     scene.server.answer_with(move |request| {
-        watching.lock().unwrap().take(request);
+        let mut seen = watching.lock().unwrap();
+        seen.take(request);
+        seen.answered = Some(Instant::now());
         reply(request.number)
     });
     let pid = scene.daemon().pid();
@@ -120,9 +126,9 @@ fn over_a_long_session_the_history_only_grows_and_neither_memory_nor_the_gap_doe
     }
     let seen = seen.lock().unwrap();
     assert_eq!(seen.wrong, Vec::<String>::new());
-    assert_eq!(seen.times.len(), rounds / ROUNDS_PER_PROMPT * ROUNDS_PER_PROMPT);
-    let tenth = seen.times.len() / 10;
-    let (first, last) = (median_ms(&seen.times[..tenth]), median_ms(&seen.times[seen.times.len() - tenth..]));
+    assert_eq!(seen.gaps.len() + 1, rounds / ROUNDS_PER_PROMPT * ROUNDS_PER_PROMPT);
+    let tenth = seen.gaps.len() / 10;
+    let (first, last) = (median(&seen.gaps[..tenth]), median(&seen.gaps[seen.gaps.len() - tenth..]));
     println!(
         "{rounds} requests, {} blocks: gap {first:.2} ms at first, {last:.2} ms at last; resident {} to {} KiB",
         seen.blocks,

@@ -62,6 +62,7 @@ struct State {
     violations: Vec<String>,
     models: HashMap<String, serde_json::Value>,
     keeps_none: bool,
+    delivered: Vec<(usize, Instant)>,
     count: usize,
 }
 
@@ -181,6 +182,12 @@ impl ModelServer {
         self.shared.lock().keeps_none = true;
     }
 
+    /// When each reply was handed over to its last byte, by the number of its request.
+    #[must_use]
+    pub fn delivered(&self) -> Vec<(usize, Instant)> {
+        self.shared.lock().delivered.clone()
+    }
+
     /// Forgets the histories seen: what comes next may break with them, for claims about the ways out that do.
     pub fn forget_histories(&self) {
         self.shared.lock().histories = history::Histories::default();
@@ -292,10 +299,14 @@ impl Whole {
 
 impl Drop for Whole {
     fn drop(&mut self) {
-        if !self.delivered {
-            self.shared.lock().hung_up.push(self.number);
-            self.shared.changed.notify_all();
+        let mut state = self.shared.lock();
+        if self.delivered {
+            state.delivered.push((self.number, Instant::now()));
+        } else {
+            state.hung_up.push(self.number);
         }
+        drop(state);
+        self.shared.changed.notify_all();
     }
 }
 

@@ -47,6 +47,7 @@ pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> A
 }
 
 async fn messages(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
+    let at = Instant::now();
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
     let headers = head
@@ -56,7 +57,7 @@ async fn messages(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
     let headers = headers.collect();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes().to_vec();
     let json_body = lenient(&body).unwrap_or_default();
-    let received = Received { number: 0, target, headers, body, json: json_body, at: Instant::now() };
+    let received = Received { number: 0, target, headers, body, json: json_body, at };
     if let Some(key) = &shared.key
         && rules::key(&received) != Some(key.as_str())
     {

@@ -79,7 +79,8 @@ fn a_limit_of_money_asks_and_each_yes_is_worth_as_much_again() {
 
 #[test]
 fn tokens_time_day_and_session_have_limits_too() {
-    let table: [(fn(&mut Limits), &str); 3] = [
+    type Change = fn(&mut Limits);
+    let table: [(Change, &str); 3] = [
         (|limits| limits.caps.turn_tokens = 15, "budget.turn_tokens"),
         (|limits| limits.caps.turn_ms = 5_000, "budget.turn_time"),
         (|limits| limits.caps.session_nanousd = 1_000_000_000, "budget.session_usd"),
