@@ -61,6 +61,9 @@ pub struct ModelConfig {
     pub api_version: String,
     /// Beta names for the `anthropic-beta` header.
     pub betas: Vec<String>,
+    /// A file of certificates (PEM) that are trusted beside the system's; an absolute path. Read when the first request of
+    /// an endpoint is made.
+    pub extra_ca: String,
     /// A command whose standard output is the key; run by `/bin/sh -c`.
     pub key_helper: String,
     /// A file that holds the key; must not be readable by others.
@@ -90,6 +93,7 @@ impl Default for ModelConfig {
             effort: String::new(),
             api_version: "2026-10-21".into(),
             betas: Vec::new(),
+            extra_ca: String::new(),
             key_helper: String::new(),
             key_file: String::new(),
             scenario: String::new(),

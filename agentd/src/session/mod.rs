@@ -186,6 +186,7 @@ impl Context {
                 let mut endpoint = anthropic::Endpoint::new(profile(api.provider), &api.base_url);
                 endpoint.version.clone_from(&api.version);
                 endpoint.betas.clone_from(&api.betas);
+                endpoint.extra_ca = extra_ca(&self.config().model.extra_ca)?;
                 let client = anthropic::Client::new(&endpoint).map(Arc::new).map_err(|error| Problem {
                     code: "endpoint".into(),
                     message: error.to_string(),
@@ -198,6 +199,19 @@ impl Context {
             }
         }
     }
+}
+
+/// The certificates of `model.extra_ca`.
+fn extra_ca(path: &str) -> Result<Option<Vec<u8>>, Problem> {
+    if path.is_empty() {
+        return Ok(None);
+    }
+    std::fs::read(path).map(Some).map_err(|error| Problem {
+        code: "endpoint".into(),
+        message: format!("the certificates of model.extra_ca, {path}, cannot be read: {error}"),
+        hint: "correct the path and send the prompt again".into(),
+        request_id: None,
+    })
 }
 
 /// The model client's word for a provider.

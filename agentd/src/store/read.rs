@@ -64,7 +64,7 @@ pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, Stor
         select_sessions!(
             "WHERE archived = 0 AND (
                  SELECT kind FROM events WHERE session = sessions.id ORDER BY seq DESC LIMIT 1
-             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended')
+             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended', 'settings_changed')
              ORDER BY active_at"
         ),
     )
