@@ -103,7 +103,7 @@ pub fn load(user_file: &Path, explicit: bool, env: &[(String, String)]) -> Resul
 /// A word that is no effort would be the model's default without a sign.
 fn check_effort(loaded: &mut Loaded) {
     let word = &loaded.config.model.effort;
-    if !word.is_empty() && crate::model::Effort::named(word).is_none() {
+    if !word.is_empty() && crate::effort::Effort::named(word).is_none() {
         loaded
             .warnings
             .push(format!("model.effort: `{word}` is none of low, medium, high, xhigh, max; the default is used"));

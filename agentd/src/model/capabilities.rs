@@ -3,8 +3,9 @@
 //! A model that is not in the table is taken for a newer one: those keep what the newest take, and a request that is
 //! refused for it says so. Compatible servers have no table; their requests leave all of this out.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::effort::Effort;
 
 /// How thinking is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,45 +30,6 @@ pub struct Capabilities {
     pub window: u64,
     /// Its longest reply in tokens.
     pub output: u32,
-}
-
-/// How much work the model puts into an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Effort {
-    /// Least.
-    Low,
-    /// Less than most models' default.
-    Medium,
-    /// Most models' default.
-    High,
-    /// More.
-    XHigh,
-    /// All.
-    Max,
-}
-
-impl Effort {
-    /// All, rising.
-    pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::XHigh, Self::Max];
-
-    /// The effort of that name.
-    #[must_use]
-    pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|effort| effort.as_str() == word)
-    }
-
-    /// The API's word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::XHigh => "xhigh",
-            Self::Max => "max",
-        }
-    }
 }
 
 impl Capabilities {

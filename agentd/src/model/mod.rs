@@ -24,8 +24,9 @@ mod stream;
 mod tools;
 pub mod wire;
 
+pub use crate::effort::Effort;
 pub use anthropic::ApiKey;
-pub use capabilities::{Capabilities, Effort, of as capabilities_of};
+pub use capabilities::{Capabilities, of as capabilities_of};
 pub use error::{ErrorKind, ModelError};
 pub use tools::tool_definitions;
 pub use wire::{Profile, is_thinking};

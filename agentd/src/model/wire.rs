@@ -14,10 +14,11 @@ use serde::Deserialize;
 
 use std::borrow::Cow;
 
-use super::capabilities::{self, Capabilities, Effort, Thinking};
+use super::capabilities::{self, Capabilities, Thinking};
 use super::object::raw_string;
 pub use super::tools::tool_definitions;
 use super::{Conversation, Message, Role};
+use crate::effort::Effort;
 
 /// Whose dialect of the Messages API a server speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

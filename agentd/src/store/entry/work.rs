@@ -4,7 +4,7 @@ use proto::event::Usage;
 use proto::ids::{RequestId, TurnId};
 use serde::{Deserialize, Serialize};
 
-use crate::model::Effort;
+use crate::effort::Effort;
 
 /// Why a turn is paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
