@@ -51,6 +51,7 @@ deny:
 
 bench:
 	$(CARGO) bench --quiet -p agentd-shim
+	$(CARGO) bench --quiet -p agentd-tests
 
 # Where the built programs are; named, nothing is built (for packagers: BUILT=… DESTDIR=…).
 BUILT ?=

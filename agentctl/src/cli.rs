@@ -9,6 +9,9 @@ use crate::exit;
 
 mod document;
 mod examples;
+mod model;
+
+pub use model::{RerunArgs, SetArgs, SteerArgs, UsageArgs};
 mod inquiry;
 
 pub use document::{CompletionsArgs, ExportArgs, ManArgs, ShellArg};
@@ -113,6 +116,16 @@ pub enum Command {
     Interrupt(SessionJsonArgs),
     /// Send a waiting or parked request to the model again at once
     Retry(SessionJsonArgs),
+    /// Hand the running turn a note; the model gets it before its next request
+    Steer(SteerArgs),
+    /// Ask the last prompt again, in the same or other words, as if it had not been asked
+    Rerun(RerunArgs),
+    /// Replace the conversation that the model sees by a summary; the log keeps all of it
+    Compact(SessionJsonArgs),
+    /// Change model, effort or max_tokens of a session, between turns
+    Set(SetArgs),
+    /// Show what was used, in tokens and money
+    Usage(UsageArgs),
     /// Send a prompt and return at once
     Send(SendArgs),
     /// Give a session another name
@@ -142,7 +155,7 @@ impl Command {
             Self::Ask(args) => args.json,
             Self::Attach(args) => args.json,
             Self::Ls(args) => args.json,
-            Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) => args.json,
+            Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) | Self::Compact(args) => args.json,
             Self::Log(args) => args.json,
             Self::Export(args) => args.json,
             Self::Undo(args) => args.json,
@@ -153,6 +166,10 @@ impl Command {
             Self::Policy(command) => command.wants_json(),
             Self::Audit(args) => args.json || matches!(args.command, Some(AuditCommand::Verify { json: true })),
             Self::Send(args) => args.json,
+            Self::Steer(args) => args.json,
+            Self::Rerun(args) => args.json,
+            Self::Set(args) => args.json,
+            Self::Usage(args) => args.json,
             Self::Rename(args) => args.json,
             Self::Archive(args) | Self::Rm(args) => args.json,
             Self::Status(args) | Self::Doctor(args) => args.json,

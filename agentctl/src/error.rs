@@ -19,6 +19,12 @@ pub enum CtlError {
     /// The daemon answered a request with an error.
     #[error("{0}")]
     Wire(WireError),
+    /// A setting of `set` that is none.
+    #[error("`{word}` is no setting; write model=ID, effort=high or max_tokens=32000")]
+    Setting {
+        /// What was typed.
+        word: String,
+    },
     /// Nothing listens, and starting a daemon was not wanted.
     #[error("cannot reach agentd at {}: {source}; start it with `agentd` or run the command without --no-start", .socket.display())]
     Unreachable {
@@ -203,6 +209,7 @@ impl CtlError {
             | Self::NobodyToAsk
             | Self::NothingToCheck
             | Self::NoSuchCommand(_)
+            | Self::Setting { .. }
             | Self::NotUtf8(_)
             | Self::NoCwd(_) => Exit::Usage,
             Self::Unreachable { .. }

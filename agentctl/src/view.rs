@@ -15,8 +15,7 @@ use proto::event::{Event, EventBody, RequestFailed, Usage};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId};
 use proto::live::Live;
 
-use crate::render::{Line, call, changes, notes};
-pub(crate) use reply::add;
+use crate::render::{Line, call, changes, model, notes};
 use running::Running;
 pub(crate) use running::SPINNER_MS;
 
@@ -226,6 +225,18 @@ impl View {
             EventBody::Notice(it) => vec![notes::notice(&it.text)],
             EventBody::SessionRenamed(it) => vec![notes::remark(&format!("renamed to {} by {}", it.name, it.by))],
             EventBody::SessionArchived(it) => vec![notes::remark(&format!("archived by {}", it.by))],
+            EventBody::SettingsChanged(it) => vec![model::settings(it)],
+            EventBody::CompactionStarted(it) => {
+                self.turn = Some(it.turn);
+                self.waiting = Waiting::Nothing;
+                vec![model::compaction_started(it)]
+            }
+            EventBody::Compacted(it) => {
+                self.waiting = Waiting::Nothing;
+                vec![model::compacted(it)]
+            }
+            EventBody::Steered(it) => vec![model::steered(it)],
+            EventBody::Rewound(it) => vec![model::rewound(it)],
             EventBody::UndoStarted(_) => Vec::new(),
             EventBody::UndoEnded(it) => changes::undo_ended(it),
         };

@@ -116,6 +116,7 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     let keys = Keys::new(key_sources(&config), &|name| std::env::var(name).ok());
     let program = PathBuf::from("/proc/self/exe");
     let context = Arc::new(Context::new(store, keys, paths.clone(), program, config));
+    context.spent.load(&context.store, proto::ids::Timestamp::now()).await?;
     let stop = CancellationToken::new();
     // Sessions stop after the connections: a client's last request is answered.
     let sessions_stop = CancellationToken::new();

@@ -12,6 +12,7 @@ pub mod cli;
 pub mod config;
 pub mod content;
 pub mod daemon;
+pub mod effort;
 pub mod journal;
 pub mod keys;
 pub mod logging;

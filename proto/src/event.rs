@@ -6,11 +6,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod model;
+
+pub use model::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steered};
+
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
 use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
 use crate::request::ApproveMode;
+pub use crate::usage::Usage;
 
 /// One row of a session's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +66,16 @@ pub enum EventBody {
     UndoStarted(UndoStarted),
     /// They were, or could not be.
     UndoEnded(UndoEnded),
+    /// The session's next requests go to another model, or with other limits.
+    SettingsChanged(SettingsChanged),
+    /// The history is being replaced by a summary.
+    CompactionStarted(CompactionStarted),
+    /// It was; the rows before stay readable.
+    Compacted(Compacted),
+    /// A note for the model, handed over before its next request.
+    Steered(Steered),
+    /// The last prompt and what followed left the history, so that it can be asked in other words.
+    Rewound(Rewound),
 }
 
 /// Facts that hold for the whole session.
@@ -159,8 +174,12 @@ pub struct ReplyReceived {
     pub blocks: Vec<Block>,
     /// The API's stop reason.
     pub stop_reason: String,
-    /// What it cost in tokens.
+    /// What it cost.
     pub usage: Usage,
+    /// The model that answered; may be empty.
+    pub model: String,
+    /// Why the prompt cache was not read though it should have been; absent when it was.
+    pub cache_miss: Option<String>,
 }
 
 /// A part of a reply.
@@ -199,19 +218,6 @@ pub struct CallBlock {
     pub title: String,
     /// The input; `null` when the model's JSON was broken.
     pub input: JsonText,
-}
-
-/// Tokens of one reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// Read without the cache.
-    pub input_tokens: u64,
-    /// Written to the cache.
-    pub cache_write_tokens: u64,
-    /// Read from the cache.
-    pub cache_read_tokens: u64,
-    /// Written by the model, thinking included.
-    pub output_tokens: u64,
 }
 
 /// The user is asked.
@@ -299,6 +305,10 @@ pub struct TurnEnded {
     pub turn: TurnId,
     /// How.
     pub outcome: TurnOutcome,
+    /// Requests to the model that it took.
+    pub requests: u32,
+    /// What they cost.
+    pub usage: Usage,
 }
 
 /// How a turn ended.

@@ -116,6 +116,13 @@ impl Timestamp {
         Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
+    /// Its day since 1970, in UTC.
+    #[must_use]
+    pub fn day(self) -> u64 {
+        const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+        self.0 / DAY_MS
+    }
+
     /// This moment plus a number of milliseconds.
     #[must_use]
     pub fn plus_ms(self, ms: u64) -> Self {

@@ -32,3 +32,4 @@ pub mod request;
 pub mod response;
 pub mod secret;
 pub mod shim;
+pub mod usage;

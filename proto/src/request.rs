@@ -3,6 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod model;
+
+pub use model::{Compact, Configure, Rerun, Steer, UsageQuery};
+
 use crate::approval::Verdict;
 use crate::ids::{ApprovalId, PromptId, Seq, UndoId};
 use crate::secret::{EnvVars, Secret};
@@ -57,6 +61,16 @@ pub enum Request {
     SessionDiff(SessionDiff),
     /// Sends a failed request again at once.
     Retry(Retry),
+    /// What was used, in tokens and money.
+    Usage(UsageQuery),
+    /// Changes model, effort or output limit of a session's next requests.
+    Configure(Configure),
+    /// Replaces the history by a summary.
+    Compact(Compact),
+    /// Hands the model a note in the running turn.
+    Steer(Steer),
+    /// Asks the last prompt again, in the same or other words, as if it had not been asked.
+    Rerun(Rerun),
 }
 
 /// Who the client is, for the other terminals and the audit.

@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp, UndoId};
 use crate::live::Live;
 use crate::request::ClientInfo;
+use crate::usage::{Usage, UsageReport};
 
 /// A frame from the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,6 +111,8 @@ pub enum Response {
     Undone(Undone),
     /// To `session_diff`.
     Changes(SessionChanges),
+    /// To `usage`.
+    Usage(UsageReport),
 }
 
 /// Done, nothing to tell.
@@ -187,6 +190,16 @@ pub struct SessionInfo {
     pub shim_pid: Option<u32>,
     /// When the failed request of a waiting or parked turn is sent again.
     pub next_try: Option<Timestamp>,
+    /// Output limit of a reply in tokens.
+    pub max_tokens: u32,
+    /// How much work the model puts into an answer; absent: its default.
+    pub effort: Option<String>,
+    /// What its requests cost so far; zero for a session that rests.
+    pub usage: Usage,
+    /// Tokens of the conversation at the last reply; 0 = not known.
+    pub context_tokens: u64,
+    /// Tokens that the model's window holds; 0 = not known.
+    pub context_window: u64,
 }
 
 /// What a session is doing.

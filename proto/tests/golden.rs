@@ -18,6 +18,7 @@ use proto::live::*;
 use proto::request::*;
 use proto::response::*;
 use proto::secret::{EnvVars, Secret};
+use proto::usage::{DayUsage, TurnUsage, UsageReport};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -93,6 +94,22 @@ fn requests() -> Vec<Request> {
         Request::Undo(Undo { session: session(), undo: UndoId(uuid(8)), steps: 2, preview: false, newest: Some(7) }),
         Request::SessionDiff(SessionDiff { session: session() }),
         Request::Retry(Retry { session: session(), endpoint: Endpoint::default() }),
+        Request::Usage(UsageQuery { session: Some(session()), days: 7 }),
+        Request::Configure(Configure {
+            session: session(),
+            model: Some("m2".into()),
+            effort: Some("low".into()),
+            max_tokens: Some(64_000),
+        }),
+        Request::Compact(Compact { session: session(), endpoint: Endpoint::default() }),
+        Request::Steer(Steer { session: session(), text: "use tabs".into() }),
+        Request::Rerun(Rerun {
+            session: session(),
+            prompt: PromptId(uuid(5)),
+            text: None,
+            approve: ApproveMode::Ask,
+            endpoint: Endpoint::default(),
+        }),
     ]
 }
 
@@ -135,6 +152,10 @@ fn approval(subject: Subject) -> Approval {
         choices: vec![Choice::Once, Choice::Session, Choice::Always, Choice::Deny],
         digest: "d".into(),
     }
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 1, cache_write_tokens: 2, cache_read_tokens: 3, output_tokens: 4, cost_nanousd: Some(5) }
 }
 
 fn problem() -> Problem {
@@ -212,8 +233,20 @@ fn bodies() -> Vec<EventBody> {
                 Block::Other { kind: "hologram".into() },
             ],
             stop_reason: "tool_use".into(),
-            usage: Usage { input_tokens: 1, cache_write_tokens: 2, cache_read_tokens: 3, output_tokens: 4 },
+            usage: usage(),
+            model: "m".into(),
+            cache_miss: Some("expired".into()),
         }),
+        EventBody::SettingsChanged(SettingsChanged {
+            model: "m2".into(),
+            effort: Some("low".into()),
+            max_tokens: 64_000,
+            by: "agentctl".into(),
+        }),
+        EventBody::CompactionStarted(CompactionStarted { turn: turn(), why: "full".into() }),
+        EventBody::Compacted(Compacted { turn: turn(), summary: Some("s".into()), usage: usage() }),
+        EventBody::Steered(Steered { turn: turn(), text: "use tabs".into(), by: "agentctl".into() }),
+        EventBody::Rewound(Rewound { prompt: PromptId(uuid(5)), by: "agentctl".into() }),
         EventBody::Notice(Notice { text: "n".into() }),
         EventBody::SessionRenamed(SessionRenamed { name: "x".into(), by: "agentctl".into() }),
         EventBody::SessionArchived(SessionArchived { by: "agentctl".into() }),
@@ -244,7 +277,9 @@ fn bodies() -> Vec<EventBody> {
             diff: None,
         })
     }));
-    all.extend(ends.map(|outcome| EventBody::TurnEnded(TurnEnded { turn: turn(), outcome })));
+    all.extend(
+        ends.map(|outcome| EventBody::TurnEnded(TurnEnded { turn: turn(), outcome, requests: 3, usage: usage() })),
+    );
     all
 }
 
@@ -266,6 +301,11 @@ fn info() -> SessionInfo {
         archived: false,
         shim_pid: Some(42),
         next_try: Some(Timestamp(3)),
+        max_tokens: 32_000,
+        effort: None,
+        usage: usage(),
+        context_tokens: 10,
+        context_window: 100,
     }
 }
 
@@ -307,6 +347,16 @@ fn responses() -> Vec<Response> {
             diffs: vec![FileDiff { deleted: true, ..diff() }],
             left: 3,
             newest: 7,
+        }),
+        Response::Usage(UsageReport {
+            days: vec![DayUsage {
+                day: "2026-12-01".into(),
+                session: session(),
+                model: "m".into(),
+                requests: 2,
+                usage: usage(),
+            }],
+            turns: vec![TurnUsage { turn: turn(), at: Timestamp(1), requests: 2, usage: usage() }],
         }),
         Response::Changes(SessionChanges { diffs: vec![diff()], left_out: 1, problems: vec!["p".into()] }),
     ]

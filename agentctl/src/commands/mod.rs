@@ -10,6 +10,7 @@ mod export;
 mod generate;
 mod list;
 mod log;
+mod model;
 mod offline;
 mod policy;
 mod send;
@@ -47,6 +48,11 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Audit(args) => audit::run(args, context).await,
         Command::Interrupt(args) => change::interrupt(args, context).await,
         Command::Retry(args) => change::retry(args, context).await,
+        Command::Steer(args) => model::steer(args, context).await,
+        Command::Rerun(args) => model::rerun(args, context).await,
+        Command::Compact(args) => model::compact(args, context).await,
+        Command::Set(args) => model::set(args, context).await,
+        Command::Usage(args) => model::usage(args, context).await,
         Command::Send(args) => send::run(args, context).await,
         Command::Rename(args) => change::rename(args, context).await,
         Command::Archive(args) => change::archive(args, context).await,

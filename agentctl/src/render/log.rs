@@ -5,7 +5,7 @@ use proto::approval::Decider;
 use proto::event::{Block, Event, EventBody, Outcome, TurnOutcome};
 use proto::request::ApproveMode;
 
-use super::{Line, Style, approval, diff, notes, session, time};
+use super::{Line, Style, approval, diff, model, notes, session, time};
 
 /// One row: a head line with number, time and what happened; below it the texts that belong to it, whole.
 #[must_use]
@@ -59,13 +59,22 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
             lines
         }
         EventBody::TurnEnded(it) => {
-            let mut lines = vec![head("turn ended", turn_outcome(&it.outcome))];
+            let detail =
+                format!("{} · {} requests · {}", turn_outcome(&it.outcome), it.requests, notes::usage(&it.usage));
+            let mut lines = vec![head("turn ended", &detail)];
             lines.extend(notes::outcome(&it.outcome));
             lines
         }
         EventBody::Notice(it) => vec![head("notice", &it.text)],
         EventBody::SessionRenamed(it) => vec![head("renamed", &format!("{} by {}", it.name, it.by))],
         EventBody::SessionArchived(it) => vec![head("archived", &format!("by {}", it.by))],
+        EventBody::SettingsChanged(it) => vec![head("settings", ""), model::settings(it)],
+        EventBody::CompactionStarted(it) => vec![head("compacting", &it.why)],
+        EventBody::Compacted(it) => {
+            with(head("compacted", &notes::usage(&it.usage)), it.summary.as_deref().unwrap_or("(no summary)"))
+        }
+        EventBody::Steered(it) => with(head("note", &format!("by {}", it.by)), &it.text),
+        EventBody::Rewound(it) => vec![head("taken back", &format!("prompt {} by {}", it.prompt.short(), it.by))],
         EventBody::UndoStarted(it) => vec![head("undo", &format!("{} steps by {}", it.steps, it.by))],
         EventBody::UndoEnded(it) => {
             let mut lines = vec![head("undo ended", &format!("{} edits taken back", it.diffs.len()))];

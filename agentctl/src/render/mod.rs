@@ -10,6 +10,7 @@ pub mod diff;
 pub mod export;
 pub mod log;
 pub mod markdown;
+pub mod model;
 pub mod notes;
 pub mod policy;
 pub mod sanitize;

@@ -80,7 +80,16 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
         ("name", info.name.clone().unwrap_or_else(|| "–".to_owned())),
         ("title", info.title.clone()),
         ("directory", info.cwd.clone()),
-        ("model", format!("{} ({})", info.model, info.provider)),
+        (
+            "model",
+            format!(
+                "{} ({}), effort {}, at most {} tokens a reply",
+                info.model,
+                info.provider,
+                info.effort.as_deref().unwrap_or("default"),
+                info.max_tokens
+            ),
+        ),
         (
             "state",
             match info.next_try {
@@ -92,6 +101,8 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
         ("active", format!("{} ({})", time::date(info.active_at, zone), time::ago(info.active_at, now))),
         ("rows", info.head.to_string()),
         ("queued", info.queued.len().to_string()),
+        ("window", window(info)),
+        ("used", super::notes::usage(&info.usage)),
     ];
     let clients: Vec<String> =
         info.clients.iter().map(|c| format!("{} {}", c.program, c.terminal).trim_end().to_owned()).collect();
@@ -114,7 +125,11 @@ pub fn status_line(info: &SessionInfo, branch: Option<&str>, context_tokens: u64
         parts.push("read only".to_owned());
     }
     if context_tokens > 0 {
-        parts.push(format!("{} tokens of context", notes::thousands(context_tokens)));
+        let tokens = notes::thousands(context_tokens);
+        parts.push(match context_tokens.saturating_mul(100).checked_div(info.context_window) {
+            Some(percent) => format!("{tokens} tokens of context ({percent} %)"),
+            None => format!("{tokens} tokens of context"),
+        });
     }
     parts.extend(branch.map(str::to_owned));
     if info.clients.len() > 1 {
@@ -129,6 +144,19 @@ pub fn status_line(info: &SessionInfo, branch: Option<&str>, context_tokens: u64
         text = longer;
     }
     Line::new().text(Style::Dim, &text).fit(columns)
+}
+
+/// How full the model's window is.
+fn window(info: &SessionInfo) -> String {
+    let tokens = super::notes::thousands(info.context_tokens);
+    match (info.context_tokens, info.context_window) {
+        (0, _) => "not known yet".to_owned(),
+        (_, 0) => format!("{tokens} tokens"),
+        (used, all) => {
+            let percent = used.saturating_mul(100) / all;
+            format!("{tokens} of {} tokens ({percent} %)", super::notes::thousands(all))
+        }
+    }
 }
 
 /// An open approval with the commands that answer it.

@@ -1,9 +1,10 @@
 //! The log's words → the wire's words. Nothing else in the daemon knows both.
 
 use proto::event::{
-    ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Event, EventBody, Notice,
-    PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, SessionArchived, SessionCreated,
-    SessionRenamed, TurnEnded, TurnStarted, UndoEnded, UndoStarted,
+    ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Compacted, CompactionStarted, Event,
+    EventBody, Notice, PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, Rewound,
+    SessionArchived, SessionCreated, SessionRenamed, SettingsChanged, Steered, TurnEnded, TurnStarted, UndoEnded,
+    UndoStarted,
 };
 use proto::json::JsonText;
 
@@ -35,7 +36,7 @@ fn body(entry: &Entry) -> EventBody {
         Entry::PromptWithdrawn { prompt, by } => {
             EventBody::PromptWithdrawn(PromptWithdrawn { prompt: *prompt, by: by.clone() })
         }
-        Entry::TurnStarted { turn, prompt } => EventBody::TurnStarted(TurnStarted { turn: *turn, prompt: *prompt }),
+        Entry::TurnStarted { turn, prompt, .. } => EventBody::TurnStarted(TurnStarted { turn: *turn, prompt: *prompt }),
         Entry::RequestSent { turn, request, attempt } => {
             EventBody::RequestSent(RequestSent { turn: *turn, request: *request, attempt: *attempt })
         }
@@ -63,10 +64,39 @@ fn body(entry: &Entry) -> EventBody {
         }
         Entry::CallFinished(result) => EventBody::CallFinished(finished(result)),
         Entry::InterruptRequested { by, .. } => notice(&format!("interrupted by {by}")),
-        Entry::TurnEnded { turn, outcome } => EventBody::TurnEnded(TurnEnded { turn: *turn, outcome: outcome.clone() }),
+        Entry::TurnEnded { turn, outcome, requests, usage } => EventBody::TurnEnded(TurnEnded {
+            turn: *turn,
+            outcome: outcome.clone(),
+            requests: *requests,
+            usage: *usage,
+        }),
         Entry::Notice { text } => notice(text),
         Entry::Renamed { name, by } => EventBody::SessionRenamed(SessionRenamed { name: name.clone(), by: by.clone() }),
         Entry::Archived { by } => EventBody::SessionArchived(SessionArchived { by: by.clone() }),
+        Entry::PauseAsked { approval, .. } => EventBody::ApprovalAsked(ApprovalAsked { approval: approval.clone() }),
+        Entry::PauseClosed { approval, call, verdict, by, .. } => EventBody::ApprovalClosed(ApprovalClosed {
+            approval: *approval,
+            call: *call,
+            verdict: verdict.clone(),
+            by: by.clone(),
+        }),
+        Entry::SettingsChanged { settings, by } => EventBody::SettingsChanged(SettingsChanged {
+            model: settings.model.clone(),
+            effort: settings.effort.map(|effort| effort.as_str().to_owned()),
+            max_tokens: settings.max_tokens,
+            by: by.clone(),
+        }),
+        Entry::CompactionStarted { turn, why, .. } => {
+            EventBody::CompactionStarted(CompactionStarted { turn: *turn, why: why.clone() })
+        }
+        Entry::Compacted(it) => {
+            EventBody::Compacted(Compacted { turn: it.turn, summary: it.summary.clone(), usage: it.usage })
+        }
+        Entry::Steered { turn, text, by } => {
+            EventBody::Steered(Steered { turn: *turn, text: text.clone(), by: by.clone() })
+        }
+        Entry::NotesGiven { .. } => notice("the model has the note"),
+        Entry::Rewound { prompt, by } => EventBody::Rewound(Rewound { prompt: *prompt, by: by.clone() }),
         Entry::ThinkingStripped { .. } => {
             notice("the server did not accept an earlier thinking block; the request is sent again without thinking")
         }
@@ -93,6 +123,8 @@ fn reply(reply: &StoredReply) -> ReplyReceived {
         blocks: reply.blocks.iter().map(block).collect(),
         stop_reason: reply.stop_reason.clone(),
         usage: reply.usage,
+        model: reply.model.clone(),
+        cache_miss: reply.cache_miss.clone(),
     }
 }
 

@@ -52,6 +52,7 @@ fn power(request: &Request) -> Power {
         | Request::Attach(_)
         | Request::Detach(_)
         | Request::ListApprovals(_)
+        | Request::Usage(_)
         | Request::SessionDiff(_) => Power::Watch,
         Request::AnswerApproval(_) => Power::Approve,
         Request::CreateSession(_)
@@ -61,6 +62,10 @@ fn power(request: &Request) -> Power {
         | Request::ChangeSession(_)
         | Request::Undo(_)
         | Request::Retry(_)
+        | Request::Configure(_)
+        | Request::Compact(_)
+        | Request::Steer(_)
+        | Request::Rerun(_)
         | Request::Shutdown(_) => Power::Drive,
     }
 }
@@ -148,6 +153,11 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             let session = registry.find(&retry.session).await?;
             session.retry(connection.name()).await.map(|()| done())
         }
+        Request::Usage(query) => super::model_wishes::usage(registry, query).await,
+        Request::Configure(configure) => super::model_wishes::configure(registry, configure, connection.name()).await,
+        Request::Compact(compact) => super::model_wishes::compact(registry, compact, connection.name()).await,
+        Request::Steer(steer) => super::model_wishes::steer(registry, steer, connection.name()).await,
+        Request::Rerun(rerun) => super::model_wishes::rerun(registry, rerun, connection.name()).await,
         Request::ListApprovals(list) => {
             let mut approvals = Vec::new();
             let only = match &list.session {
@@ -282,10 +292,10 @@ async fn status(connection: &Connection) -> Result<Response, WireError> {
     }))
 }
 
-fn done() -> Response {
+pub(super) fn done() -> Response {
     Response::Done(Done {})
 }
 
-fn error(code: ErrorCode, message: &str, hint: &str) -> WireError {
+pub(super) fn error(code: ErrorCode, message: &str, hint: &str) -> WireError {
     WireError { code, message: message.into(), hint: hint.into() }
 }

@@ -10,6 +10,7 @@ mod connection;
 pub mod convert;
 mod dispatch;
 pub mod listener;
+mod model_wishes;
 pub mod peer;
 mod subscription;
 mod wire_io;

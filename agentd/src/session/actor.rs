@@ -24,13 +24,13 @@ use super::audit::Auditor;
 use super::command::{Command, Reply, state_of};
 use super::deeds::Deeds;
 use super::fanout::Fanout;
-use super::machine::{Effect, Input, Machine, Phase, Step};
+use super::machine::{Effect, Input, Machine, Phase, Step, Surroundings};
 use super::news::News;
 use super::open::OpenPieces;
 use super::spec::Spec;
 use super::trail::Trail;
 use super::{Context, storage_error};
-use crate::store::entry::Entry;
+use crate::store::entry::{Entry, Settings};
 use crate::store::{LogRow, NewRow, SessionRow, StoreError};
 
 /// News that may wait: progress is coalesced by its senders when this fills.
@@ -151,6 +151,14 @@ impl Actor {
             | Entry::ApprovalClosed { .. }
             | Entry::CallStarted { .. }
             | Entry::InterruptRequested { .. }
+            | Entry::PauseAsked { .. }
+            | Entry::PauseClosed { .. }
+            | Entry::SettingsChanged { .. }
+            | Entry::CompactionStarted { .. }
+            | Entry::Compacted(_)
+            | Entry::Steered { .. }
+            | Entry::NotesGiven { .. }
+            | Entry::Rewound { .. }
             | Entry::ThinkingStripped { .. }
             | Entry::UndoStarted(_)
             | Entry::Notice { .. } => {}
@@ -184,6 +192,8 @@ impl Actor {
             return;
         }
         match news {
+            // A summary is for the model.
+            News::Progress { .. } if self.machine.is_compacting() => {}
             News::Progress { request, progress } => {
                 for live in self.open.progress(self.id, request, progress) {
                     self.fanout.live(&Arc::new(live));
@@ -229,6 +239,7 @@ impl Actor {
             return;
         }
         let now = Timestamp::now();
+        self.machine.surround(self.surroundings(now));
         let step = self.machine.step(now, &mut Uuid::now_v7, input);
         if let Err(error) = self.carry_out(now, step).await {
             self.storage_failed(error);
@@ -257,6 +268,7 @@ impl Actor {
             for row in rows {
                 let entry = Arc::unwrap_or_clone(row.entry);
                 self.trail.log(self.id, row.seq, &entry, self.context.config().log.prompts);
+                self.context.spent.add(row.at, &entry);
                 self.note(row.seq, row.at, &entry);
                 self.fanout.row(&Arc::new(LogRow { seq: row.seq, at: row.at, entry }));
             }
@@ -296,12 +308,30 @@ impl Actor {
         self.take(Input::Resumed).await;
     }
 
+    /// What the requests are made with.
+    pub(super) fn settings(&self) -> Settings {
+        self.machine.settings().cloned().unwrap_or_else(|| self.spec.settings())
+    }
+
+    fn surroundings(&self, now: Timestamp) -> Surroundings {
+        Surroundings {
+            day_nanousd: self.context.spent.today(now),
+            window_tokens: self.context.window(&self.spec, &self.settings().model),
+        }
+    }
+
     pub(super) fn info(&self) -> SessionInfo {
+        let settings = self.settings();
         SessionInfo {
+            max_tokens: settings.max_tokens,
+            effort: settings.effort.map(|effort| effort.as_str().to_owned()),
+            usage: self.machine.account().usage,
+            context_tokens: self.machine.account().context_tokens(),
+            context_window: self.context.window(&self.spec, &settings.model),
             id: self.id,
             name: self.row.name.clone(),
             cwd: self.row.cwd.clone(),
-            model: self.spec.model.clone(),
+            model: settings.model,
             provider: self.spec.provider().to_owned(),
             state: state_of(&self.machine),
             created_at: self.row.created_at,
@@ -315,7 +345,12 @@ impl Actor {
             shim_pid: self.deeds.shim_pid(),
             next_try: match self.machine.phase() {
                 Phase::Backoff(_, _, pause) => Some(pause.until),
-                Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Calling(..) | Phase::Undoing(_) => None,
+                Phase::Idle
+                | Phase::Ready(_)
+                | Phase::Requesting(..)
+                | Phase::Paused(..)
+                | Phase::Calling(..)
+                | Phase::Undoing(_) => None,
             },
         }
     }

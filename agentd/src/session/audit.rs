@@ -70,6 +70,14 @@ impl Auditor {
             | Entry::RequestFailed { .. }
             | Entry::Nudged { .. }
             | Entry::ThinkingStripped { .. }
+            | Entry::PauseAsked { .. }
+            | Entry::PauseClosed { .. }
+            | Entry::SettingsChanged { .. }
+            | Entry::CompactionStarted { .. }
+            | Entry::Compacted(_)
+            | Entry::Steered { .. }
+            | Entry::NotesGiven { .. }
+            | Entry::Rewound { .. }
             | Entry::InterruptRequested { .. }
             | Entry::TurnEnded { .. }
             | Entry::Notice { .. }

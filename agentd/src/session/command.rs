@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::fanout::Outgoing;
 use super::machine::{Machine, Phase};
+use crate::model::Effort;
 use crate::store::entry::{Prompt, UndoOrder};
 
 /// Commands that may wait for one session: clients send a few each; more means the session is stuck on the disk.
@@ -35,6 +36,24 @@ pub(super) enum Command {
     Retry {
         by: String,
         reply: Reply<()>,
+    },
+    Compact {
+        by: String,
+        reply: Reply<()>,
+    },
+    Steer {
+        text: String,
+        by: String,
+        reply: Reply<()>,
+    },
+    Configure {
+        wish: Wish,
+        by: String,
+        reply: Reply<()>,
+    },
+    Rerun {
+        prompt: Prompt,
+        reply: Reply<Accepted>,
     },
     Answer {
         approval: ApprovalId,
@@ -78,6 +97,17 @@ pub(super) enum Command {
     },
 }
 
+/// Settings to change; what is `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// Model id.
+    pub model: Option<String>,
+    /// The effort; `Some(None)`: the model's default.
+    pub effort: Option<Option<Effort>>,
+    /// Output limit in tokens.
+    pub max_tokens: Option<u32>,
+}
+
 /// A client's place in a session's fan-out.
 #[derive(Debug)]
 pub struct Subscription {
@@ -93,7 +123,11 @@ pub struct Subscription {
 pub(super) fn state_of(machine: &Machine) -> SessionState {
     match machine.phase() {
         Phase::Idle => SessionState::Idle,
-        Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _)
+        Phase::Ready(turn)
+        | Phase::Requesting(turn, _)
+        | Phase::Backoff(turn, ..)
+        | Phase::Paused(turn, _)
+        | Phase::Calling(turn, _)
             if turn.stopping =>
         {
             SessionState::Stopping
@@ -101,6 +135,7 @@ pub(super) fn state_of(machine: &Machine) -> SessionState {
         Phase::Ready(_) | Phase::Requesting(..) => SessionState::Thinking,
         Phase::Backoff(_, _, pause) if pause.parked => SessionState::Parked,
         Phase::Backoff(..) => SessionState::Waiting,
+        Phase::Paused(..) => SessionState::Asking,
         Phase::Calling(..) if machine.asking().is_some() => SessionState::Asking,
         Phase::Calling(..) | Phase::Undoing(_) => SessionState::Running,
     }

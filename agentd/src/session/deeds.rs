@@ -134,12 +134,18 @@ impl Deeds {
         if let Some((_, task)) = self.request.take() {
             task.abort();
         }
+        let settings = machine.settings().cloned().unwrap_or_else(|| self.spec.settings());
+        let takes = self.context.capabilities(&self.spec, &settings.model);
         let conversation = Conversation {
-            model: self.spec.model.clone(),
-            max_tokens: self.spec.max_tokens,
+            max_tokens: takes.as_ref().map_or(settings.max_tokens, |takes| settings.max_tokens.min(takes.output)),
+            effort: settings.effort,
+            previous: machine.account().previous().map(str::to_owned),
+            compact: machine.compacts_on_server(),
+            takes,
+            model: settings.model,
             system: self.spec.system.clone(),
             tools: self.spec.tools.clone(),
-            messages: machine.history().to_vec(),
+            messages: machine.messages(),
         };
         let under_way = attempt > 1 || machine.turn().is_some_and(|turn| turn.requests > 1);
         let job = RequestJob { request, attempt, conversation, under_way, spec: Arc::clone(&self.spec) };

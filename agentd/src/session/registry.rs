@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use proto::event::Usage;
 use proto::ids::{ApprovalId, Seq, SessionId, Timestamp};
 use proto::request::{CreateSession, Endpoint};
 use proto::response::{ErrorCode, SessionInfo, SessionState, WireError};
@@ -23,7 +24,7 @@ use super::select::{check_name, check_workspace, id_fits, not_found, scenario_te
 use super::spec::{Api, Source, Spec};
 use super::trail::Trail;
 use super::{Context, SessionHandle, profile, prompt, storage_error};
-use crate::model::tool_definitions;
+use crate::model::{Effort, tool_definitions};
 use crate::store::entry::{Created, Entry};
 use crate::store::{NewRow, NewSession, SessionRow, StoreError};
 use crate::tools::editor::VIEW_CHARACTERS_MAX;
@@ -158,6 +159,7 @@ impl Registry {
         Ok(Spec {
             model: request.model.clone().unwrap_or_else(|| config.model.name.clone()),
             max_tokens: config.model.max_tokens,
+            effort: Effort::named(&config.model.effort),
             source,
             system: prompt::system(
                 &prompt::Facts {
@@ -365,6 +367,11 @@ fn resting(row: &SessionRow) -> SessionInfo {
         archived: row.archived,
         shim_pid: None,
         next_try: None,
+        max_tokens: spec.as_ref().map_or(0, |spec| spec.max_tokens),
+        effort: spec.as_ref().and_then(|spec| spec.effort).map(|effort| effort.as_str().to_owned()),
+        usage: Usage::default(),
+        context_tokens: 0,
+        context_window: 0,
     }
 }
 

@@ -43,6 +43,18 @@ impl Actor {
                 };
                 let _ = reply.send(result);
             }
+            Command::Compact { by, reply } => {
+                let _ = reply.send(self.compact(by).await);
+            }
+            Command::Steer { text, by, reply } => {
+                let _ = reply.send(self.steer(text, by).await);
+            }
+            Command::Configure { wish, by, reply } => {
+                let _ = reply.send(self.configure(wish, by).await);
+            }
+            Command::Rerun { prompt, reply } => {
+                let _ = reply.send(self.rerun(prompt).await);
+            }
             Command::Answer { approval, digest, verdict, by, reply } => {
                 let _ = reply.send(self.answer(approval, digest.as_deref(), verdict, by).await);
             }

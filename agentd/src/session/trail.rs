@@ -126,6 +126,14 @@ impl Trail {
             | Entry::RequestFailed { .. }
             | Entry::Nudged { .. }
             | Entry::ThinkingStripped { .. }
+            | Entry::PauseAsked { .. }
+            | Entry::PauseClosed { .. }
+            | Entry::SettingsChanged { .. }
+            | Entry::CompactionStarted { .. }
+            | Entry::Compacted(_)
+            | Entry::Steered { .. }
+            | Entry::NotesGiven { .. }
+            | Entry::Rewound { .. }
             | Entry::ApprovalAsked { .. }
             | Entry::ApprovalClosed { .. }
             | Entry::InterruptRequested { .. }
@@ -192,6 +200,20 @@ impl Trail {
             Entry::ReplyReceived(_) => Line::new(Level::DEBUG, "reply received"),
             Entry::Nudged { .. } => Line::new(Level::DEBUG, "model nudged"),
             Entry::ThinkingStripped { .. } => Line::new(Level::WARN, "thinking stripped from the history"),
+            Entry::PauseAsked { approval, .. } => info(&format!("paused: {}", approval.reason)),
+            Entry::PauseClosed { verdict, by, .. } => {
+                if verdict.allows() {
+                    Line { approved_by: Some(name_of(by)), ..info("goes on") }
+                } else {
+                    Line { refused_by: Some(name_of(by)), ..info("does not go on") }
+                }
+            }
+            Entry::SettingsChanged { settings, by } => info(&format!("model set to {}", settings.model)).by(by),
+            Entry::CompactionStarted { why, .. } => info(&format!("compacting: {why}")),
+            Entry::Compacted(_) => info("compacted"),
+            Entry::Steered { by, .. } => info("note for the model").by(by),
+            Entry::NotesGiven { .. } => Line::new(Level::DEBUG, "notes given"),
+            Entry::Rewound { by, .. } => info("last prompt taken back").by(by),
             Entry::ApprovalAsked { approval, .. } => self.of_call(CALLS, "asks", approval.call),
             Entry::ApprovalClosed { call, verdict, by, .. } => {
                 if verdict.allows() {

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod entry;
 mod read;
 mod schema;
+mod usage;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use entry::Entry;
 use proto::audit::{AuditRow, Audited};
 
 pub use read::{LogRow, SessionRow};
+pub use usage::UsageRow;
 pub use write::title_of;
 
 /// Jobs that may wait for the writer: each session has at most a few under way, so this many means the disk has stopped.
@@ -235,6 +237,22 @@ impl Store {
         schema::prepare(&mut connection, path)?;
         connection.execute_batch("PRAGMA query_only = ON;").map_err(open_error)?;
         Ok(Some(connection))
+    }
+
+    /// What was used from a day (since 1970, UTC) on, newest day first.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn usage(&self, since_day: u64, session: Option<SessionId>) -> Result<Vec<UsageRow>, StoreError> {
+        self.read(move |connection| usage::days(connection, since_day, session)).await
+    }
+
+    /// What a session's turns used, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// What SQLite says, or a row that does not read.
+    pub async fn turns(&self, session: SessionId, limit: u32) -> Result<Vec<LogRow>, StoreError> {
+        self.read(move |connection| usage::turns(connection, session, limit)).await
     }
 
     async fn read<T: Send + 'static>(

@@ -64,7 +64,7 @@ pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, Stor
         select_sessions!(
             "WHERE archived = 0 AND (
                  SELECT kind FROM events WHERE session = sessions.id ORDER BY seq DESC LIMIT 1
-             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended')
+             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended', 'settings_changed')
              ORDER BY active_at"
         ),
     )
@@ -98,7 +98,11 @@ pub(super) fn rows(
     let mut statement = connection
         .prepare_cached("SELECT seq, at, body FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?;
     let since = i64::try_from(since.0).unwrap_or(i64::MAX);
-    let mut found = statement.query(params![session.0.as_bytes(), since, limit])?;
+    collect(session, statement.query(params![session.0.as_bytes(), since, limit])?)
+}
+
+/// The rows of a query for seq, at and body.
+pub(super) fn collect(session: SessionId, mut found: rusqlite::Rows<'_>) -> Result<Vec<LogRow>, StoreError> {
     let mut out = Vec::new();
     while let Some(row) = found.next()? {
         let seq = Seq(loaded(row.get(0)?));
@@ -110,6 +114,6 @@ pub(super) fn rows(
     Ok(out)
 }
 
-fn loaded(number: i64) -> u64 {
+pub(super) fn loaded(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

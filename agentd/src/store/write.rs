@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proto::audit::AuditRow;
+use proto::event::Usage;
 use proto::ids::SessionId;
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::{mpsc, oneshot};
@@ -131,12 +132,19 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         Entry::Archived { .. } => {
             transaction.prepare_cached("UPDATE sessions SET archived = 1 WHERE id = ?1")?.execute([id])?;
         }
+        Entry::ReplyReceived(reply) => count(transaction, session, row, &reply.model, &reply.usage)?,
+        Entry::Compacted(summary) => count(transaction, session, row, &summary.model, &summary.usage)?,
+        // For the list, where sessions that rest have no actor.
+        Entry::SettingsChanged { settings, .. } => {
+            transaction
+                .prepare_cached("UPDATE sessions SET spec = json_set(spec, '$.model', ?2) WHERE id = ?1")?
+                .execute(params![id, settings.model])?;
+        }
         Entry::Created(_)
         | Entry::PromptWithdrawn { .. }
         | Entry::TurnStarted { .. }
         | Entry::RequestSent { .. }
         | Entry::RequestFailed { .. }
-        | Entry::ReplyReceived(_)
         | Entry::Nudged { .. }
         | Entry::ApprovalAsked { .. }
         | Entry::ApprovalClosed { .. }
@@ -145,10 +153,47 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::InterruptRequested { .. }
         | Entry::TurnEnded { .. }
         | Entry::Notice { .. }
+        | Entry::PauseAsked { .. }
+        | Entry::PauseClosed { .. }
+        | Entry::CompactionStarted { .. }
+        | Entry::Steered { .. }
+        | Entry::NotesGiven { .. }
+        | Entry::Rewound { .. }
         | Entry::ThinkingStripped { .. }
         | Entry::UndoStarted(_)
         | Entry::UndoEnded(_) => {}
     }
+    Ok(())
+}
+
+/// Adds a reply to what its day, session and model have used.
+fn count(
+    transaction: &Transaction<'_>,
+    session: SessionId,
+    row: &NewRow,
+    model: &str,
+    usage: &Usage,
+) -> Result<(), StoreError> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO usage (day, session, model, requests, input, cache_write, cache_read, output, cost)
+             VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (day, session, model) DO UPDATE SET
+                 requests = requests + 1, input = input + excluded.input,
+                 cache_write = cache_write + excluded.cache_write, cache_read = cache_read + excluded.cache_read,
+                 output = output + excluded.output,
+                 cost = CASE WHEN cost IS NULL THEN excluded.cost ELSE cost + coalesce(excluded.cost, 0) END",
+        )?
+        .execute(params![
+            stored(row.at.day()),
+            session.0.as_bytes(),
+            model,
+            stored(usage.input_tokens),
+            stored(usage.cache_write_tokens),
+            stored(usage.cache_read_tokens),
+            stored(usage.output_tokens),
+            usage.cost_nanousd.map(stored)
+        ])?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use proto::diff::FileDiff;
 use proto::event::{Block, CallFinished, Event, EventBody, Usage};
 use proto::ids::Timestamp;
 
-use super::{Line, approval, call, notes, time};
+use super::{Line, approval, call, model, notes, time};
 
 /// One part of a transcript.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub(crate) fn entries(events: &[Event]) -> Vec<Entry> {
                 usage = Usage::default();
             }
             EventBody::ReplyReceived(it) => {
-                usage = crate::view::add(usage, it.usage);
+                usage = usage.plus(it.usage);
                 for block in &it.blocks {
                     match block {
                         Block::Text { text } => entries.push(Entry::Text(text.clone())),
@@ -112,7 +112,12 @@ pub(crate) fn entries(events: &[Event]) -> Vec<Entry> {
                 }
                 entries.extend(it.problem.as_ref().map(|problem| Entry::Line(notes::problem(problem))));
             }
+            EventBody::SettingsChanged(it) => entries.push(Entry::Line(model::settings(it))),
+            EventBody::Compacted(it) => entries.push(Entry::Line(model::compacted(it))),
+            EventBody::Steered(it) => entries.push(Entry::Line(model::steered(it))),
+            EventBody::Rewound(it) => entries.push(Entry::Line(model::rewound(it))),
             EventBody::SessionCreated(_)
+            | EventBody::CompactionStarted(_)
             | EventBody::RequestSent(_)
             | EventBody::RequestFailed(_)
             | EventBody::ApprovalAsked(_)

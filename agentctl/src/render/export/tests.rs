@@ -30,6 +30,11 @@ fn info() -> SessionInfo {
         archived: false,
         shim_pid: None,
         next_try: None,
+        max_tokens: 0,
+        effort: None,
+        usage: Usage::default(),
+        context_tokens: 0,
+        context_window: 0,
     }
 }
 
@@ -61,6 +66,8 @@ fn log(text: &str) -> Vec<Event> {
             ],
             stop_reason: "tool_use".into(),
             usage: Usage::default(),
+            model: String::new(),
+            cache_miss: None,
         }),
         EventBody::CallFinished(CallFinished {
             turn,

@@ -22,6 +22,10 @@ fn conversation(model: &str, messages: Vec<Message>) -> Conversation {
     Conversation {
         model: model.to_owned(),
         max_tokens: 32000,
+        effort: None,
+        takes: None,
+        previous: None,
+        compact: false,
         system: "You work in a \"sandbox\".".to_owned(),
         tools: tool_definitions(Profile::Anthropic, 30000),
         messages: messages.into_iter().map(Arc::new).collect(),

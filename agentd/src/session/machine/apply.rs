@@ -4,10 +4,13 @@
 use std::sync::Arc;
 
 use proto::approval::Verdict;
+use proto::ids::Timestamp;
 use proto::json::JsonText;
 use serde_json::json;
 
-use super::state::{Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Pause, Phase, Try, Turn};
+use super::state::{
+    Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Pause, Paused, Phase, Try, Turn,
+};
 use crate::content::Part;
 use crate::model::{Message, Role};
 use crate::policy::ShellFacts;
@@ -22,7 +25,7 @@ impl Machine {
         match entry {
             Entry::PromptAccepted(prompt) => self.queue.push_back(prompt.clone()),
             Entry::PromptWithdrawn { prompt, .. } => self.queue.retain(|queued| queued.prompt != *prompt),
-            Entry::TurnStarted { turn, prompt } => self.begin(*turn, *prompt),
+            Entry::TurnStarted { turn, prompt, at } => self.begin(*turn, *prompt, *at),
             Entry::RequestSent { request, attempt, .. } => {
                 self.with_turn(|mut turn| {
                     if *attempt == 1 {
@@ -38,7 +41,28 @@ impl Machine {
                     None => Phase::Ready(turn),
                 });
             }
-            Entry::ThinkingStripped { .. } => self.strip_thinking(),
+            Entry::ThinkingStripped { .. } => {
+                self.strip_thinking();
+                self.account.forget();
+                self.rewind = None;
+            }
+            Entry::PauseAsked { kind, approval, .. } => {
+                let paused = Box::new(Paused { approval: approval.clone(), kind: *kind });
+                self.with_turn(|turn| Phase::Paused(turn, paused));
+            }
+            Entry::PauseClosed { approval, kind, verdict, by, .. } => {
+                self.apply_pause_closed(*kind, verdict);
+                self.close(Closed { approval: *approval, verdict: verdict.clone(), by: by.clone() });
+            }
+            Entry::SettingsChanged { settings, .. } => {
+                self.limits.max_tokens = settings.max_tokens;
+                self.settings = Some(settings.clone());
+            }
+            Entry::CompactionStarted { turn, transcript, .. } => self.apply_compaction_started(*turn, *transcript),
+            Entry::Compacted(summary) => self.apply_summary(summary),
+            Entry::Steered { text, .. } => self.notes.push(text.clone()),
+            Entry::NotesGiven { .. } => self.give_notes(),
+            Entry::Rewound { .. } => self.apply_rewound(),
             Entry::ReplyReceived(reply) => self.take_reply(reply),
             Entry::Nudged { text, .. } => {
                 self.push_user(text_block(text));
@@ -57,10 +81,7 @@ impl Machine {
                     self.grants.push(grant);
                 }
                 self.set_call(*call, CallState::Waiting);
-                self.closed.push_back(Closed { approval: *approval, verdict: verdict.clone(), by: by.clone() });
-                if self.closed.len() > CLOSED_KEPT {
-                    self.closed.pop_front();
-                }
+                self.close(Closed { approval: *approval, verdict: verdict.clone(), by: by.clone() });
             }
             Entry::CallStarted { call, shim, expect, .. } => {
                 self.follow_shell(*call, *shim);
@@ -85,6 +106,13 @@ impl Machine {
         }
     }
 
+    fn close(&mut self, closed: Closed) {
+        self.closed.push_back(closed);
+        if self.closed.len() > CLOSED_KEPT {
+            self.closed.pop_front();
+        }
+    }
+
     /// Keeps the facts about the shell in step with what it is told to do.
     fn follow_shell(&mut self, call: proto::ids::CallId, shim: Option<uuid::Uuid>) {
         if self.facts_of != shim {
@@ -100,19 +128,13 @@ impl Machine {
         }
     }
 
-    fn begin(&mut self, id: proto::ids::TurnId, prompt: proto::ids::PromptId) {
+    fn begin(&mut self, id: proto::ids::TurnId, prompt: proto::ids::PromptId, began: Timestamp) {
         let Some(at) = self.queue.iter().position(|queued| queued.prompt == prompt) else { return };
         let Some(queued) = self.queue.remove(at) else { return };
+        self.mark(prompt, &queued.text);
+        self.forget_raised();
         self.push_user(text_block(&queued.text));
-        self.phase = Phase::Ready(Turn {
-            id,
-            prompt,
-            approve: queued.approve,
-            requests: 0,
-            nudges: 0,
-            pauses: 0,
-            stopping: false,
-        });
+        self.phase = Phase::Ready(Turn { started_at: began, ..Turn::new(id, prompt, queued.approve, queued.text) });
     }
 
     fn take_reply(&mut self, reply: &StoredReply) {
@@ -138,8 +160,14 @@ impl Machine {
             let content = reply.blocks.iter().filter_map(|block| JsonText::parse(&block.raw).ok()).collect();
             self.history.push(Arc::new(Message { role: Role::Assistant, content }));
         }
+        self.account.take_reply(reply, self.history.len());
+        if kept && reply.replaces_history {
+            self.finish_server_compaction();
+        }
+        let usage = reply.usage;
         let paused = reply.stop_reason == "pause_turn";
         self.with_turn(|mut turn| {
+            turn.usage = turn.usage.plus(usage);
             turn.pauses = if paused { turn.pauses + 1 } else { 0 };
             if kept && !calls.is_empty() {
                 turn.nudges = 0;
@@ -162,7 +190,8 @@ impl Machine {
             }
         }
         // All results in one user message, in the order of the calls, nothing else beside them.
-        let turn = turn.clone();
+        let mut turn = turn.clone();
+        turn.remember(calling);
         self.history.push(Arc::new(Message { role: Role::User, content: results }));
         self.phase = Phase::Ready(turn);
     }
@@ -181,18 +210,20 @@ impl Machine {
         }
     }
 
-    fn turn_mut(&mut self) -> Option<&mut Turn> {
+    pub(super) fn turn_mut(&mut self) -> Option<&mut Turn> {
         match &mut self.phase {
             Phase::Idle | Phase::Undoing(_) => None,
-            Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _) => {
-                Some(turn)
-            }
+            Phase::Ready(turn)
+            | Phase::Requesting(turn, _)
+            | Phase::Backoff(turn, ..)
+            | Phase::Paused(turn, _)
+            | Phase::Calling(turn, _) => Some(turn),
         }
     }
 
     /// Adds a block the user side speaks. Neighbours of one role are one message: a prompt after an interrupted turn
     /// stands behind that turn's results.
-    fn push_user(&mut self, block: JsonText) {
+    pub(super) fn push_user(&mut self, block: JsonText) {
         match self.history.last_mut() {
             Some(last) if last.role == Role::User => Arc::make_mut(last).content.push(block),
             Some(_) | None => self.history.push(Arc::new(Message { role: Role::User, content: vec![block] })),

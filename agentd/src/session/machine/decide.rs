@@ -1,17 +1,15 @@
 //! The steps: what each input leads to in each phase.
 
 use proto::approval::{Approval, Choice, Decider, Verdict};
-use proto::event::{Outcome, TurnOutcome};
+use proto::event::{Outcome, TurnOutcome, Usage};
 use proto::ids::{ApprovalId, CallId, RequestId, Timestamp, TurnId};
 use proto::request::ApproveMode;
 use uuid::Uuid;
 
 use super::effect::{Effect, Step};
 use super::input::{Assessment, Input, Ruling, Runnable};
-use super::reply::{After, after, failed, stored};
 use super::state::{CallState, Machine, Phase, Try, Turn};
 use crate::content::Part;
-use crate::model::Reply;
 use crate::store::entry::{CallResult, Entry, Expect, Prompt, StoredInput};
 use crate::tools::{ToolResult, hint};
 
@@ -29,7 +27,7 @@ impl Machine {
 pub(super) struct Run<'a> {
     pub(super) machine: &'a mut Machine,
     pub(super) now: Timestamp,
-    ids: &'a mut dyn FnMut() -> Uuid,
+    pub(super) ids: &'a mut dyn FnMut() -> Uuid,
     step: Step,
 }
 
@@ -37,6 +35,10 @@ impl Run<'_> {
     pub(super) fn record(&mut self, entry: Entry) {
         self.machine.apply(&entry);
         self.step.entries.push(entry);
+    }
+
+    pub(super) fn fresh_id(&mut self) -> Uuid {
+        (self.ids)()
     }
 
     pub(super) fn effect(&mut self, effect: Effect) {
@@ -56,6 +58,10 @@ impl Run<'_> {
             Input::ReplyArrived { request, reply } => self.reply_arrived(request, &reply),
             Input::RequestFailed { request, problem, cure } => self.request_failed(request, problem, cure),
             Input::RetryAsked { by } => self.retry(&by),
+            Input::CompactionAsked { by } => self.compact(&by),
+            Input::SteerAsked { text, by } => self.steer(text, by),
+            Input::RerunAsked(prompt) => self.rerun(prompt),
+            Input::SettingsAsked { settings, by } => self.settings_changed(settings, by),
             Input::CallAssessed { call, assessment } => self.assessed(call, *assessment),
             Input::ApprovalAnswered { approval, verdict, by } => self.answered(approval, verdict, by),
             Input::CallEnded { call, result, duration_ms } => self.call_ended(call, *result, duration_ms),
@@ -91,27 +97,26 @@ impl Run<'_> {
         }
         let Some(prompt) = self.machine.queue.front().map(|queued| queued.prompt) else { return };
         let turn = TurnId((self.ids)());
-        self.record(Entry::TurnStarted { turn, prompt });
+        let at = self.now;
+        self.record(Entry::TurnStarted { turn, prompt, at });
         self.send();
     }
 
     /// Sends the turn's next request.
     pub(super) fn send(&mut self) {
         let Phase::Ready(turn) = &self.machine.phase else { return };
-        let (id, requests) = (turn.id, turn.requests);
+        let id = turn.id;
         if turn.stopping {
             self.end_turn(id, TurnOutcome::Interrupted {});
             return;
         }
-        let limit = self.machine.limits.requests_max;
-        if requests >= limit {
-            let outcome = failed(
-                "request_limit",
-                format!("the turn made {limit} requests to the model, the limit of turn.requests_max"),
-                "send another prompt to go on, or raise the limit in the configuration",
-            );
-            self.end_turn(id, outcome);
-            return;
+        let turn = turn.clone();
+        if let Some((kind, why)) = self.limit_reached(&turn) {
+            return self.pause(&turn, kind, why);
+        }
+        self.compact_when_due(&turn);
+        if !self.machine.notes.is_empty() && !self.machine.is_compacting() {
+            self.record(Entry::NotesGiven { turn: id });
         }
         let request = RequestId((self.ids)());
         self.send_try(id, Try { request, attempt: 1 });
@@ -133,7 +138,8 @@ impl Run<'_> {
         for call in self.open_calls() {
             self.finish(call, text_result(why, Outcome::NotRun {}), 0);
         }
-        self.record(Entry::TurnEnded { turn, outcome });
+        let (requests, usage) = self.machine.turn().map_or((0, Usage::default()), |turn| (turn.requests, turn.usage));
+        self.record(Entry::TurnEnded { turn, outcome, requests, usage });
         self.next_turn();
     }
 
@@ -145,9 +151,12 @@ impl Run<'_> {
                 .filter(|call| !matches!(call.state, CallState::Done(_)))
                 .map(|call| call.id)
                 .collect(),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => {
-                Vec::new()
-            }
+            Phase::Idle
+            | Phase::Ready(_)
+            | Phase::Requesting(..)
+            | Phase::Backoff(..)
+            | Phase::Paused(..)
+            | Phase::Undoing(_) => Vec::new(),
         }
     }
 
@@ -159,24 +168,9 @@ impl Run<'_> {
             | Phase::Idle
             | Phase::Ready(_)
             | Phase::Backoff(..)
+            | Phase::Paused(..)
             | Phase::Calling(..)
             | Phase::Undoing(_) => None,
-        }
-    }
-
-    fn reply_arrived(&mut self, request: RequestId, reply: &Reply) {
-        let Some((turn, _)) = self.requesting(request) else { return };
-        let next = after(reply, &turn, self.machine.limits.max_tokens);
-        let kept = stored(reply, turn.id, request, self.ids);
-        self.record(Entry::ReplyReceived(kept));
-        match next {
-            After::Calls => self.advance(),
-            After::Nudge(text) => {
-                self.record(Entry::Nudged { turn: turn.id, text: text.to_owned() });
-                self.send();
-            }
-            After::Again => self.send(),
-            After::End(outcome) => self.end_turn(turn.id, outcome),
         }
     }
 
@@ -288,6 +282,9 @@ impl Run<'_> {
     }
 
     pub(super) fn answered(&mut self, approval: ApprovalId, verdict: Verdict, by: Decider) {
+        if self.pause_answered(approval, &verdict, &by) {
+            return;
+        }
         let Some(asked) = self.machine.asked().filter(|asked| asked.approval.id == approval) else { return };
         let (call, expect) = (asked.approval.call, asked.expect.clone());
         self.record(Entry::ApprovalClosed { approval, call, verdict: verdict.clone(), by: by.clone() });

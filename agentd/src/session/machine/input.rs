@@ -6,7 +6,7 @@ use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp};
 use uuid::Uuid;
 
 use crate::model::Reply;
-use crate::store::entry::{Expect, Prompt, UndoOrder, UndoResult};
+use crate::store::entry::{Expect, Prompt, Settings, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
 
 /// Something that happened.
@@ -43,6 +43,27 @@ pub enum Input {
         problem: Problem,
         /// What can be done about it.
         cure: Cure,
+    },
+    /// A client wants the history replaced by a summary.
+    CompactionAsked {
+        /// Who.
+        by: String,
+    },
+    /// A client has a note for the running turn.
+    SteerAsked {
+        /// The note.
+        text: String,
+        /// Who.
+        by: String,
+    },
+    /// A client wants the last prompt asked again; an empty text means the same one.
+    RerunAsked(Prompt),
+    /// A client wants other settings.
+    SettingsAsked {
+        /// All of them.
+        settings: Settings,
+        /// Who.
+        by: String,
     },
     /// A client wants the failed request sent again at once.
     RetryAsked {
@@ -118,6 +139,8 @@ pub enum Cure {
     },
     /// The same without thinking, at once.
     WithoutThinking,
+    /// The same after the history became shorter.
+    Shorter,
 }
 
 /// What is known of a call before it runs.

@@ -19,18 +19,25 @@
 //! * replaying the entries gives the state that lived through them;
 //! * the history is append-only but for a server compaction.
 
+mod account;
 mod apply;
+mod compacting;
 mod decide;
 mod effect;
 mod failing;
 mod input;
+mod pausing;
 mod reply;
+mod replying;
 mod state;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod turning;
 
+pub use account::Account;
 pub(in crate::session) use decide::name_of;
 pub use effect::{Effect, Step};
 pub use input::{Assessment, Cure, Input, Ruling, Runnable};
-pub use state::{Call, CallState, Calling, Closed, Grant, Limits, Machine, Pause, Phase, Try, Turn};
+pub use pausing::{Caps, PAUSE_TOOL};
+pub use state::{Call, CallState, Calling, Closed, Grant, Limits, Machine, Pause, Phase, Surroundings, Try, Turn};

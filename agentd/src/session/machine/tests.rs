@@ -1,6 +1,7 @@
 //! Claims about the machine: tables for the named cases, a property for everything else in [`lives`].
 
 mod lives;
+mod model_work;
 
 use proto::approval::{Decider, OtherSubject, Subject, Verdict};
 use proto::event::{Outcome, Problem, TurnOutcome, Usage};
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use super::*;
 use crate::content::Part;
 use crate::model::{BlockKind, Reply, ReplyBlock, Role, StopReason, ToolInput, ToolUse};
-use crate::store::entry::{Entry, Expect, Prompt, UndoOrder, UndoResult};
+use crate::store::entry::{Entry, Expect, Prompt, Settings, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
 
 /// A machine under test: deterministic ids, a clock of its own, everything recorded.
@@ -48,7 +49,7 @@ impl Bench {
     fn request(&self) -> RequestId {
         match self.machine.phase() {
             Phase::Requesting(_, this) | Phase::Backoff(_, this, _) => this.request,
-            Phase::Idle | Phase::Ready(_) | Phase::Calling(..) | Phase::Undoing(_) => {
+            Phase::Idle | Phase::Ready(_) | Phase::Paused(..) | Phase::Calling(..) | Phase::Undoing(_) => {
                 panic!("no request: {:?}", self.machine.phase())
             }
         }
@@ -79,6 +80,12 @@ impl Bench {
         self.made += 1;
         let undo = UndoId(Uuid::from_u128(self.made));
         self.step(Input::UndoAsked(UndoOrder { undo, steps: 1, newest: None, by: "t".into() }))
+    }
+
+    fn rerun(&mut self, text: &str) -> Vec<Effect> {
+        self.made += 1;
+        let prompt = PromptId(Uuid::from_u128(self.made));
+        self.step(Input::RerunAsked(Prompt { prompt, text: text.into(), approve: ApproveMode::All, by: "t".into() }))
     }
 
     /// The running undo is over, or another one that nobody asked for.
@@ -117,12 +124,28 @@ impl Bench {
 }
 
 fn machine() -> Machine {
-    let limits = Limits { requests_max: 20, approval_expiry_ms: 60_000, max_tokens: 100 };
+    let limits = Limits {
+        requests_max: 20,
+        approval_expiry_ms: 60_000,
+        max_tokens: 100,
+        caps: Caps::default(),
+        compact_at: 80,
+        server_compaction: false,
+    };
     Machine::new(SessionId(Uuid::nil()), limits)
 }
 
 fn reply(stop: StopReason, blocks: Vec<ReplyBlock>) -> Reply {
-    Reply { id: "m".into(), model: "m".into(), blocks, stop, usage: Usage::default(), request_id: None }
+    Reply {
+        id: "m".into(),
+        model: "m".into(),
+        blocks,
+        stop,
+        usage: Usage::default(),
+        context_tokens: 0,
+        cache_miss: None,
+        request_id: None,
+    }
 }
 
 fn raw(value: &serde_json::Value) -> JsonText {
@@ -378,11 +401,12 @@ fn other_stop_reasons_end_or_go_on_by_name() {
     let mut bench = Bench::new();
     bench.prompt(ApproveMode::All);
     assert!(matches!(bench.reply(StopReason::EndTurn, vec![call("one")]).as_slice(), [Effect::AssessCall { .. }]));
-    // A full window ends the turn; its calls are answered, not run.
+    // A full window: the whole call runs, the cut one is answered and not run.
     let mut bench = Bench::new();
     bench.prompt(ApproveMode::All);
     bench.reply(StopReason::ContextWindowExceeded, vec![call("one"), call("two")]);
-    assert!(matches!(bench.last_turn(), TurnOutcome::Failed { .. }));
+    bench.assess(allow());
+    bench.finish("1");
     assert_eq!(bench.history().last().unwrap(), "user: tool_result tool_result");
 }
 
@@ -405,13 +429,13 @@ fn a_failed_request_is_tried_again_at_its_time_with_the_same_id() {
 #[test]
 fn a_turn_that_asks_the_model_too_often_ends() {
     let mut bench = Bench::new();
-    bench.prompt(ApproveMode::All);
-    for _ in 0..100 {
+    bench.prompt(ApproveMode::Deny);
+    for step in 0..100 {
         if bench.machine.turn().is_none() {
             break;
         }
-        bench.reply(StopReason::ToolUse, vec![call("again")]);
-        bench.assess(ask());
+        bench.reply(StopReason::ToolUse, vec![call(&format!("step {step}"))]);
+        bench.assess(allow());
         bench.finish("same");
     }
     assert!(matches!(bench.last_turn(), TurnOutcome::Failed { problem } if problem.code == "request_limit"));

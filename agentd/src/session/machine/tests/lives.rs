@@ -21,6 +21,11 @@ enum Move {
     Crash,
     Undo,
     Undone(bool),
+    Compact,
+    Steer,
+    Rerun(bool),
+    Settings,
+    TooLong,
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -35,6 +40,11 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => Just(Move::Interrupt),
         1 => Just(Move::Later),
         2 => Just(Move::Crash),
+        1 => Just(Move::Compact),
+        2 => Just(Move::Steer),
+        2 => any::<bool>().prop_map(Move::Rerun),
+        1 => Just(Move::Settings),
+        1 => Just(Move::TooLong),
         2 => Just(Move::Undo),
         3 => any::<bool>().prop_map(Move::Undone),
     ];
@@ -126,10 +136,22 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
             bench.machine = replayed;
             bench.step(Input::Resumed);
         }
+        Move::Compact => drop(bench.step(Input::CompactionAsked { by: "t".into() })),
+        Move::Steer => drop(bench.step(Input::SteerAsked { text: "n".into(), by: "t".into() })),
+        Move::Rerun(same) => drop(bench.rerun(if *same { "" } else { "other words" })),
+        Move::Settings => {
+            let settings = Settings { model: "m2".into(), effort: None, max_tokens: 7 };
+            bench.step(Input::SettingsAsked { settings, by: "t".into() });
+        }
+        Move::TooLong if matches!(bench.machine.phase(), Phase::Requesting(..)) => {
+            let request = bench.request();
+            let problem = Problem { code: "x".into(), message: "m".into(), hint: String::new(), request_id: None };
+            bench.step(Input::RequestFailed { request, problem, cure: Cure::Shorter });
+        }
         Move::Retry => drop(bench.step(Input::RetryAsked { by: "t".into() })),
         Move::Undo => drop(bench.undo()),
         Move::Undone(fits) => drop(bench.undone(*fits)),
-        Move::Reply(..) | Move::Fail(_) => {}
+        Move::Reply(..) | Move::Fail(_) | Move::TooLong => {}
     }
 }
 
@@ -163,7 +185,11 @@ fn check(bench: &Bench) {
         message.content.iter().filter(|block| block.to_value()["text"] == "note").count()
     };
     let undone = bench.log.iter().filter(|entry| matches!(entry, Entry::UndoEnded(_))).count();
-    assert_eq!(history.iter().map(|message| told(message)).sum::<usize>(), undone, "each undo is told once");
+    // A summary and a rerun take what they replace along.
+    let cut = |entry: &Entry| matches!(entry, Entry::Compacted(_) | Entry::Rewound { .. });
+    if !bench.log.iter().any(cut) {
+        assert_eq!(history.iter().map(|message| told(message)).sum::<usize>(), undone, "each undo is told once");
+    }
     let mut state: HashMap<CallId, u32> = HashMap::new();
     for entry in &bench.log {
         match entry {
