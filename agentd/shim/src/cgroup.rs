@@ -1,4 +1,5 @@
-//! Accounting by control groups: one leaf for the shell and the command it runs, older leaves for jobs that went on.
+//! Accounting by control groups: one leaf for the shell and the command it runs, one for each background command with its
+//! own shell, older leaves for processes that went on.
 //!
 //! The shell is moved to a new leaf only when its present one holds other processes at the start of a command, because a
 //! move costs milliseconds. Everything that a command starts is born in the leaf, wherever it hides later.
@@ -19,9 +20,9 @@ pub const PREFIX: &str = "agentd-";
 /// The group of the shim itself, in a scope of its own.
 const ASIDE: &str = "shim";
 
-/// The leaf that the shell is in.
+/// The leaf that a shell is in.
 #[derive(Debug)]
-struct Leaf {
+pub(crate) struct Leaf {
     path: PathBuf,
     /// Its list of members, kept open because it is read after every command.
     members: File,
@@ -41,6 +42,25 @@ impl Leaf {
             Ok(_) | Err(_) => members(&self.path),
         }
     }
+
+    /// The processes of a command, without its shell.
+    pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
+        let mut pids = self.members();
+        pids.retain(|pid| *pid != shell);
+        pids
+    }
+
+    /// Puts a shell in.
+    pub(crate) fn take_in(&self, shell: Pid) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.procs"), shell.to_string())
+    }
+
+    /// Kills everything in it, the shell too; how many were there besides the shell.
+    pub(crate) fn kill(&self, shell: Pid) -> u32 {
+        let others = self.others(shell).len();
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+        u32::try_from(others).unwrap_or(u32::MAX)
+    }
 }
 
 /// The control groups of one session.
@@ -51,6 +71,8 @@ pub(crate) struct Cgroups {
     older: Vec<PathBuf>,
     /// Leaves whose members were killed and may not be gone yet.
     dying: Vec<PathBuf>,
+    /// Leaves of background commands.
+    jobs: Vec<PathBuf>,
     made: u64,
     limits: Limits,
 }
@@ -69,7 +91,7 @@ impl Cgroups {
         let first = make_leaf(&base, 1, limits)?;
         // The proof that it works is a kill file; kernels before 5.14 have none.
         fs::metadata(first.path.join("cgroup.kill"))?;
-        Ok(Self { base, current: first, older: Vec::new(), dying: Vec::new(), made: 1, limits })
+        Ok(Self { base, current: first, older: Vec::new(), dying: Vec::new(), jobs: Vec::new(), made: 1, limits })
     }
 
     fn next_leaf(&mut self) -> io::Result<Leaf> {
@@ -109,6 +131,28 @@ impl Cgroups {
         for leaves in [&mut self.older, &mut self.dying] {
             leaves.retain(|leaf| fs::remove_dir(leaf).is_err() && leaf.exists());
         }
+    }
+
+    /// Makes a leaf for a background command.
+    pub(crate) fn new_job(&mut self) -> io::Result<Leaf> {
+        let leaf = self.next_leaf()?;
+        self.jobs.push(leaf.path.clone());
+        Ok(leaf)
+    }
+
+    /// The present leaf becomes a background command's, with its shell in it.
+    pub(crate) fn give_away(&mut self) -> io::Result<Leaf> {
+        let next = self.next_leaf()?;
+        let given = std::mem::replace(&mut self.current, next);
+        self.jobs.push(given.path.clone());
+        Ok(given)
+    }
+
+    /// A background command is over; what is left in its leaf goes on.
+    pub(crate) fn remove_job(&mut self, leaf: &Leaf) {
+        self.jobs.retain(|path| *path != leaf.path);
+        self.older.push(leaf.path.clone());
+        self.prune();
     }
 
     /// The processes of the present command.
@@ -153,21 +197,24 @@ impl Cgroups {
     /// Every process of the session.
     pub(crate) fn everyone(&self) -> Vec<Pid> {
         let mut all = self.current.members();
-        all.extend(self.older.iter().chain(&self.dying).flat_map(|leaf| members(leaf)));
+        all.extend(self.older.iter().chain(&self.dying).chain(&self.jobs).flat_map(|leaf| members(leaf)));
         all
     }
 
-    /// Limits that were hit since the leaf was made.
+    /// Limits that the present command hit since its leaf was made.
     pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
+        self.limits_hit_in(&self.current)
+    }
+
+    /// Limits that were hit since the leaf was made.
+    pub(crate) fn limits_hit_in(&self, leaf: &Leaf) -> Vec<LimitHit> {
         let mut hit = Vec::new();
-        if let Some(bytes) =
-            self.limits.memory_max.filter(|_| event_count(&self.current.path, "memory.events", "oom_kill") > 0)
-        {
+        let count = |file, key| event_count(&leaf.path, file, key);
+        if let Some(bytes) = self.limits.memory_max.filter(|_| count("memory.events", "oom_kill") > 0) {
             hit.push(LimitHit::Memory { bytes });
         }
-        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current.path, "pids.events", "max") > 0)
-        {
-            hit.push(LimitHit::Processes { count });
+        if let Some(most) = self.limits.pids_max.filter(|_| count("pids.events", "max") > 0) {
+            hit.push(LimitHit::Processes { count: most });
         }
         hit
     }

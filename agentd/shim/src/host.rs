@@ -17,13 +17,14 @@ use crate::bash::{Bash, Birth, Marks, Said};
 use crate::calls::Calls;
 use crate::ending::Restarting;
 use crate::files::Files;
+use crate::jobs::Jobs;
 use crate::journal::Journal;
 use crate::link::Link;
 use crate::pipe::Pipe;
 use crate::running::Running;
 use crate::searching::Searches;
 use crate::start::{Setup, StartError, shell_env};
-use crate::state::Saved;
+use crate::state::{Restore, Saved};
 use crate::tree::Tree;
 
 /// How long the shell must be idle before it is asked for its state: longer than the pause between two calls of a
@@ -59,6 +60,7 @@ pub(crate) struct Host {
     /// Opened at the first file operation.
     pub(crate) files: Option<Files>,
     pub(crate) searches: Searches,
+    pub(crate) jobs: Jobs,
     pub(crate) restarting: Option<Restarting>,
     pub(crate) spare: Option<Pipe>,
     pub(crate) pipes_made: u64,
@@ -69,6 +71,8 @@ pub(crate) struct Host {
     pub(crate) saved: Saved,
     pub(crate) state_at: Instant,
     pub(crate) state_due: Option<Instant>,
+    /// The saved state is that of now.
+    pub(crate) state_known: bool,
     /// Until then nothing is heard from the shell, because it tells its state line by line.
     pub(crate) deaf_until: Option<Instant>,
     /// A new shell that no result has told of yet.
@@ -76,7 +80,7 @@ pub(crate) struct Host {
     /// What must be fed to end abort mode.
     pub(crate) aborting: Option<String>,
     born: Instant,
-    buffer: Vec<u8>,
+    pub(crate) buffer: Vec<u8>,
     pub(crate) quit: bool,
 }
 
@@ -91,6 +95,8 @@ enum Source {
     Said,
     Output,
     Late(CallId),
+    JobSaid(CallId),
+    JobOutput(CallId),
     Search,
 }
 
@@ -126,6 +132,7 @@ impl Host {
             running: None,
             files: None,
             searches: Searches::default(),
+            jobs: Jobs::default(),
             restarting: None,
             spare: None,
             pipes_made: 0,
@@ -135,6 +142,7 @@ impl Host {
             saved: Saved::new(cwd),
             state_at: now,
             state_due: Some(now + STATE_AFTER),
+            state_known: false,
             deaf_until: None,
             untold: None,
             aborting: None,
@@ -189,6 +197,12 @@ impl Host {
         for (call, pipe) in self.calls.with_late_output() {
             fds.push((Source::Late(call), PollFd::new(pipe.fd(), input)));
         }
+        for job in self.jobs.running() {
+            fds.push((Source::JobOutput(job.call()), PollFd::new(job.pipe.fd(), input)));
+            if !job.bash.hung_up() {
+                fds.push((Source::JobSaid(job.call()), PollFd::new(job.bash.socket(), input)));
+            }
+        }
         fds.extend(self.searches.end().map(|fd| (Source::Search, PollFd::new(fd, input))));
         let timeout = match self.next_time() {
             None => PollTimeout::NONE,
@@ -215,7 +229,8 @@ impl Host {
         let state = if self.running.is_none() { self.state_due } else { None };
         let stranger = self.strangers.iter().map(|link| link.since + crate::serve::HELLO_WAIT).min();
         let search = self.searches.next_time();
-        [running, restarting, state, stranger, search, self.deaf_until].into_iter().flatten().min()
+        let jobs = self.jobs.next_time();
+        [running, restarting, state, stranger, search, jobs, self.deaf_until].into_iter().flatten().min()
     }
 
     fn on_ready(&mut self, source: Source) {
@@ -228,6 +243,8 @@ impl Host {
             Source::Said => self.on_said(),
             Source::Output => self.on_output(),
             Source::Late(call) => self.on_late_output(call),
+            Source::JobSaid(call) => self.on_job_said(call),
+            Source::JobOutput(call) => self.on_job_output(call),
             Source::Search => self.on_search_end(Instant::now()),
         }
     }
@@ -240,6 +257,7 @@ impl Host {
         self.tick_restarting(now);
         self.tick_strangers(now);
         self.tick_searches(now);
+        self.tick_jobs(now);
         if self.running.is_none() && self.state_due.is_some_and(|due| now >= due) {
             self.ask_state(now);
         }
@@ -258,6 +276,7 @@ impl Host {
     /// The shell may have changed since its state was saved.
     pub(crate) fn state_changed(&mut self, now: Instant) {
         self.state_due = Some(now + STATE_AFTER);
+        self.state_known = false;
     }
 
     /// The abort trap has spoken.
@@ -282,7 +301,11 @@ impl Host {
         match said {
             Said::Mark { end, status } => self.on_mark(&end, status),
             Said::Aborting { saved } => self.on_aborting(saved),
-            Said::State { text } => self.saved.keep(text),
+            Said::State { text } => {
+                self.saved.keep(text);
+                self.state_known = true;
+                self.launch_job(Instant::now());
+            }
             Said::Freed => self.on_freed(),
         }
     }
@@ -334,40 +357,54 @@ impl Host {
             };
             if pid == self.bash.pid() {
                 self.on_shell_end(status);
+            } else {
+                self.on_job_shell_end(pid, status);
             }
         }
     }
 
     /// Replaces the shell; `why` is what the next result tells.
     pub(crate) fn renew_shell(&mut self, why: Why) -> Renewed {
-        let fresh = matches!(why, Why::Asked {});
-        let cwd = PathBuf::from(&self.setup.start.cwd);
-        if fresh {
-            self.saved = Saved::new(cwd);
+        if matches!(why, Why::Asked {}) {
+            self.saved = Saved::new(PathBuf::from(&self.setup.start.cwd));
         }
-        // A shell that ends as soon as it starts must not make the shim spin.
-        let age = self.born.elapsed();
-        if age < SHELL_BACKOFF / 10 {
-            std::thread::sleep(SHELL_BACKOFF);
-        }
-        self.born = Instant::now();
-        self.aborting = None;
-        self.last_status = 0;
-        let restore = self.saved.restore(&self.env, &self.setup.state_dir);
-        let restore = restore.unwrap_or_else(|_| crate::state::Restore {
-            cwd: crate::state::enterable(&self.saved.cwd),
-            env: self.env.clone(),
-            file: None,
-            errexit_dropped: false,
-        });
-        let birth = Birth { runtime_dir: &self.setup.runtime_dir, cwd: &restore.cwd, env: &restore.env };
-        match Bash::start(&birth) {
+        let restore = self.restore();
+        match self.start_shell(&restore) {
             Ok(bash) => self.bash = bash,
             Err(error) => {
                 eprintln!("shim: cannot start a shell: {error}");
                 self.quit = true;
             }
         }
+        self.settle_shell(why, &restore)
+    }
+
+    /// What the next shell is given.
+    pub(crate) fn restore(&self) -> Restore {
+        let restore = self.saved.restore(&self.env, self.setup.state_dir.join("restore"));
+        restore.unwrap_or_else(|_| Restore {
+            cwd: crate::state::enterable(&self.saved.cwd),
+            env: self.env.clone(),
+            file: None,
+            errexit_dropped: false,
+        })
+    }
+
+    /// Starts a shell that will be the session's.
+    pub(crate) fn start_shell(&mut self, restore: &Restore) -> io::Result<Bash> {
+        // A shell that ends as soon as it starts must not make the shim spin.
+        let age = self.born.elapsed();
+        if age < SHELL_BACKOFF / 10 {
+            std::thread::sleep(SHELL_BACKOFF);
+        }
+        self.born = Instant::now();
+        Bash::start(&Birth { runtime_dir: &self.setup.runtime_dir, cwd: &restore.cwd, env: &restore.env })
+    }
+
+    /// The session's shell is a new one: it takes its state over, and its processes are counted.
+    pub(crate) fn settle_shell(&mut self, why: Why, restore: &Restore) -> Renewed {
+        self.aborting = None;
+        self.last_status = 0;
         self.tree.adopt(self.bash.pid());
         self.alone = self.tree.others(self.bash.pid()).is_empty();
         if let Some(file) = &restore.file {

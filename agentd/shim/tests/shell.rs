@@ -14,7 +14,7 @@ mod common;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use common::{Client, Shim};
+use common::{Claim, Shim, living, processes, settle, tree};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proto::ids::CallId;
@@ -22,8 +22,6 @@ use proto::shim::outcome::{End, ExitStatus, Why};
 use proto::shim::reply::{Refusal, Reply};
 use proto::shim::request::Request;
 use proto::shim::start::Wish;
-
-type Claim = (&'static str, fn(Wish));
 
 const CLAIMS: [Claim; 17] = [
     ("a_call_runs_once_however_often_it_is_asked", runs_once),
@@ -46,27 +44,7 @@ const CLAIMS: [Claim; 17] = [
 ];
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if args.first().is_some_and(|arg| arg == "shim") {
-        return shim::main();
-    }
-    let ways = [("cgroup", Wish::Auto), ("marks", Wish::Marks)];
-    let named: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    for (name, claim) in CLAIMS {
-        for (way, wish) in ways {
-            let full = format!("{name}::{way}");
-            if args.iter().any(|arg| arg == "--list") {
-                if !args.iter().any(|arg| arg == "--ignored") {
-                    println!("{full}: test");
-                }
-            } else if named.is_empty() || named.iter().any(|part| full.contains(part.as_str())) {
-                // A claim that does not hold panics, which ends the program with its own status.
-                claim(wish);
-                println!("test {full} ... ok");
-            }
-        }
-    }
-    ExitCode::SUCCESS
+    common::try_claims(&CLAIMS)
 }
 
 fn runs_once(wish: Wish) {
@@ -122,15 +100,6 @@ fn no_forgery(wish: Wish) {
         assert_eq!(client.run(command).end.end, End::Exited { status }, "{command}");
     }
     assert_eq!(client.run("echo clean").text(), "clean\n");
-}
-
-/// The tree of issue fame: every way to hide at once.
-fn tree(token: &str) -> String {
-    format!(
-        "setsid sleep {token} & ( ( setsid sleep {token} & ) & ); bash -c 'trap \"\" TERM INT HUP; exec sleep {token}' & \
-         bash -c 'kill -STOP $$; sleep {token}' & nohup sleep {token} >/dev/null 2>&1 & disown; env -i setsid sleep {token} & \
-         chain() {{ if [ $1 -gt 0 ]; then chain $(($1-1)) & wait; else sleep {token}; fi; }}; chain 50"
-    )
 }
 
 fn hostile_trees(wish: Wish) {
@@ -222,15 +191,6 @@ fn takes_over(wish: Wish) {
     assert_eq!(client.run("hi; false | true; echo $?").text(), "hello\n1\n");
 }
 
-/// Waits until the shell has told its state: the shim does that when it has been idle for a moment.
-fn settle(client: &mut Client) {
-    let begun = Instant::now();
-    let restore_point = Duration::from_millis(40);
-    while begun.elapsed() < restore_point {
-        client.ask(Request::State {}, &[]);
-    }
-}
-
 fn freed(wish: Wish) {
     let shim = Shim::launch(wish);
     let mut client = shim.client();
@@ -257,7 +217,7 @@ fn no_spoiling(wish: Wish) {
     client.run("touch stop; wait");
     let late = Instant::now();
     loop {
-        let (_, bytes) = client.ask(Request::Read { call, offset: 0, max: 1 << 20 }, &[]);
+        let (_, bytes) = client.ask(common::read(call), &[]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if text.ends_with("last\n") {
             assert!(text.contains("tick\ntick\n"));
@@ -393,18 +353,4 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 
 fn is_zombie(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
-}
-
-fn living(token: &str) -> usize {
-    processes(token).len()
-}
-
-/// Living processes that have the token as an argument.
-fn processes(token: &str) -> Vec<i32> {
-    let has = |pid: &i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == token.as_bytes())
-    };
-    let all = std::fs::read_dir("/proc").expect("processes").flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has).collect()
 }
