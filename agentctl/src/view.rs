@@ -15,7 +15,7 @@ use proto::event::{Event, EventBody, RequestFailed, Usage};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId};
 use proto::live::Live;
 
-use crate::render::{Line, call, changes, notes};
+use crate::render::{Line, call, changes, jobs, notes};
 use running::Running;
 pub(crate) use running::SPINNER_MS;
 
@@ -225,7 +225,16 @@ impl View {
             EventBody::Notice(it) => vec![notes::notice(&it.text)],
             EventBody::SessionRenamed(it) => vec![notes::remark(&format!("renamed to {} by {}", it.name, it.by))],
             EventBody::SessionArchived(it) => vec![notes::remark(&format!("archived by {}", it.by))],
-            EventBody::UndoStarted(_) => Vec::new(),
+            EventBody::UndoStarted(_) | EventBody::JobsTold(_) => Vec::new(),
+            EventBody::TurnWoken(it) => {
+                self.turn = Some(it.turn);
+                Vec::new()
+            }
+            body @ (EventBody::JobStarted(_)
+            | EventBody::JobEnded(_)
+            | EventBody::JobSilent(_)
+            | EventBody::JobStopAsked(_)
+            | EventBody::BackgroundAsked(_)) => jobs::event(body, columns),
             EventBody::UndoEnded(it) => changes::undo_ended(it),
         };
         self.beside(lines)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
-use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
+use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
 use crate::request::ApproveMode;
 
@@ -61,6 +61,20 @@ pub enum EventBody {
     UndoStarted(UndoStarted),
     /// They were, or could not be.
     UndoEnded(UndoEnded),
+    /// A command runs in the background.
+    JobStarted(JobStarted),
+    /// It is over.
+    JobEnded(JobEnded),
+    /// It has printed nothing for as long as was to be told.
+    JobSilent(JobSilent),
+    /// A user wants it ended.
+    JobStopAsked(JobStopAsked),
+    /// A user wants the running command in the background.
+    BackgroundAsked(BackgroundAsked),
+    /// A turn began without a prompt, because of what happened to background commands.
+    TurnWoken(TurnWoken),
+    /// The model is told of what happened to background commands, in the running turn.
+    JobsTold(JobsTold),
 }
 
 /// Facts that hold for the whole session.
@@ -290,6 +304,11 @@ pub enum Outcome {
     NotRun {},
     /// It was running when the process that knew died.
     Unknown {},
+    /// It runs in the background.
+    Background {
+        /// As this job.
+        job: JobId,
+    },
 }
 
 /// The turn is over.
@@ -368,4 +387,81 @@ pub struct UndoEnded {
     pub diffs: Vec<FileDiff>,
     /// Why not all were.
     pub problem: Option<Problem>,
+}
+
+/// A command runs in the background.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobStarted {
+    /// The job.
+    pub job: JobId,
+    /// The call that started it, or that ran it in the foreground before.
+    pub call: CallId,
+    /// The command.
+    pub command: String,
+    /// What the model says it is for; may be empty.
+    pub description: String,
+    /// The directory it began in.
+    pub cwd: String,
+    /// How long it may run, in milliseconds.
+    pub deadline_ms: u64,
+    /// Whether it ran in the foreground before.
+    pub moved: bool,
+}
+
+/// A background command is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobEnded {
+    /// The job.
+    pub job: JobId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// All its output, in bytes.
+    pub output_bytes: u64,
+    /// What the model is told of it.
+    pub text: String,
+}
+
+/// A background command prints nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobSilent {
+    /// The job.
+    pub job: JobId,
+    /// For how long, in milliseconds.
+    pub silence_ms: u64,
+}
+
+/// A user wants a background command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobStopAsked {
+    /// The job.
+    pub job: JobId,
+    /// Who asked.
+    pub by: String,
+}
+
+/// A user wants the running command in the background.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackgroundAsked {
+    /// The call.
+    pub call: CallId,
+    /// The job that it will be.
+    pub job: JobId,
+    /// Who asked.
+    pub by: String,
+}
+
+/// A turn began without a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnWoken {
+    /// The turn.
+    pub turn: TurnId,
+}
+
+/// The model is told of what happened to background commands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobsTold {
+    /// The turn.
+    pub turn: TurnId,
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::Verdict;
 use crate::ids::{ApprovalId, PromptId, Seq, UndoId};
+use crate::job::{Background, ListJobs, ReadJob, ShowEnv, StopJob};
 use crate::secret::{EnvVars, Secret};
 
 /// A frame from the client: a request with the number its response will carry.
@@ -57,6 +58,16 @@ pub enum Request {
     SessionDiff(SessionDiff),
     /// Sends a failed request again at once.
     Retry(Retry),
+    /// Background commands.
+    ListJobs(ListJobs),
+    /// Part of a background command's output.
+    ReadJob(ReadJob),
+    /// Ends a background command.
+    StopJob(StopJob),
+    /// Moves the running command to the background.
+    Background(Background),
+    /// The environment of the session's shell.
+    ShowEnv(ShowEnv),
 }
 
 /// Who the client is, for the other terminals and the audit.

@@ -9,6 +9,7 @@ use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
 use crate::event::Event;
 use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp, UndoId};
+use crate::job::{Environment, Job, JobOutput, Jobs, Moving};
 use crate::live::Live;
 use crate::request::ClientInfo;
 
@@ -110,6 +111,16 @@ pub enum Response {
     Undone(Undone),
     /// To `session_diff`.
     Changes(SessionChanges),
+    /// To `list_jobs`.
+    Jobs(Jobs),
+    /// To `read_job`.
+    JobOutput(JobOutput),
+    /// To `stop_job`: it is on disk that the job is to end; its end follows as a row.
+    Job(Job),
+    /// To `background`: it is on disk that the command is to be moved; its rows follow.
+    Moving(Moving),
+    /// To `show_env`.
+    Environment(Environment),
 }
 
 /// Done, nothing to tell.
@@ -187,6 +198,8 @@ pub struct SessionInfo {
     pub shim_pid: Option<u32>,
     /// When the failed request of a waiting or parked turn is sent again.
     pub next_try: Option<Timestamp>,
+    /// Background commands that run.
+    pub jobs: u32,
 }
 
 /// What a session is doing.

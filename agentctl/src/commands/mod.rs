@@ -7,6 +7,7 @@ mod audit;
 mod change;
 mod doctor;
 mod generate;
+mod jobs;
 mod list;
 mod log;
 mod offline;
@@ -45,6 +46,11 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Audit(args) => audit::run(args, context).await,
         Command::Interrupt(args) => change::interrupt(args, context).await,
         Command::Retry(args) => change::retry(args, context).await,
+        Command::Jobs(args) => jobs::list(args, context).await,
+        Command::Job(args) => jobs::output(args, context).await,
+        Command::Kill(args) => jobs::kill(args, context).await,
+        Command::Background(args) => jobs::background(args, context).await,
+        Command::Env(args) => jobs::env(args, context).await,
         Command::Send(args) => send::run(args, context).await,
         Command::Rename(args) => change::rename(args, context).await,
         Command::Archive(args) => change::archive(args, context).await,

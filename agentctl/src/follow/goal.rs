@@ -75,7 +75,14 @@ impl Goal {
             | EventBody::Notice(_)
             | EventBody::SessionRenamed(_)
             | EventBody::UndoStarted(_)
-            | EventBody::UndoEnded(_) => {}
+            | EventBody::UndoEnded(_)
+            | EventBody::JobStarted(_)
+            | EventBody::JobEnded(_)
+            | EventBody::JobSilent(_)
+            | EventBody::JobStopAsked(_)
+            | EventBody::BackgroundAsked(_)
+            | EventBody::TurnWoken(_)
+            | EventBody::JobsTold(_) => {}
         }
     }
 

@@ -31,6 +31,7 @@ pub fn session(cwd: &str) -> SessionInfo {
         archived: false,
         shim_pid: None,
         next_try: None,
+        jobs: 0,
     }
 }
 

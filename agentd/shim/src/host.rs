@@ -11,7 +11,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proto::ids::CallId;
-use proto::shim::outcome::{ExitStatus, Renewed, Why};
+use proto::shim::outcome::{ExitStatus, Renewed};
 
 use crate::bash::{Bash, Birth, Marks, Said};
 use crate::calls::Calls;
@@ -24,7 +24,7 @@ use crate::pipe::Pipe;
 use crate::running::Running;
 use crate::searching::Searches;
 use crate::start::{Setup, StartError, shell_env};
-use crate::state::{Restore, Saved};
+use crate::state::Saved;
 use crate::tree::Tree;
 
 /// How long the shell must be idle before it is asked for its state: longer than the pause between two calls of a
@@ -39,9 +39,6 @@ const STATE_TAKES: Duration = Duration::from_millis(2);
 
 /// Bytes of output read at once: what a widened pipe can give in one go, without being felt in memory.
 const READ_BYTES: usize = 256 * 1024;
-
-/// Pause before a shell is started again that ended in less than a tenth of this.
-const SHELL_BACKOFF: Duration = Duration::from_millis(200);
 
 /// The shim.
 #[derive(Debug)]
@@ -79,7 +76,7 @@ pub(crate) struct Host {
     pub(crate) untold: Option<Renewed>,
     /// What must be fed to end abort mode.
     pub(crate) aborting: Option<String>,
-    born: Instant,
+    pub(crate) born: Instant,
     pub(crate) buffer: Vec<u8>,
     pub(crate) quit: bool,
 }
@@ -360,64 +357,6 @@ impl Host {
             } else {
                 self.on_job_shell_end(pid, status);
             }
-        }
-    }
-
-    /// Replaces the shell; `why` is what the next result tells.
-    pub(crate) fn renew_shell(&mut self, why: Why) -> Renewed {
-        if matches!(why, Why::Asked {}) {
-            self.saved = Saved::new(PathBuf::from(&self.setup.start.cwd));
-        }
-        let restore = self.restore();
-        match self.start_shell(&restore) {
-            Ok(bash) => self.bash = bash,
-            Err(error) => {
-                eprintln!("shim: cannot start a shell: {error}");
-                self.quit = true;
-            }
-        }
-        self.settle_shell(why, &restore)
-    }
-
-    /// What the next shell is given.
-    pub(crate) fn restore(&self) -> Restore {
-        let restore = self.saved.restore(&self.env, self.setup.state_dir.join("restore"));
-        restore.unwrap_or_else(|_| Restore {
-            cwd: crate::state::enterable(&self.saved.cwd),
-            env: self.env.clone(),
-            file: None,
-            errexit_dropped: false,
-        })
-    }
-
-    /// Starts a shell that will be the session's.
-    pub(crate) fn start_shell(&mut self, restore: &Restore) -> io::Result<Bash> {
-        // A shell that ends as soon as it starts must not make the shim spin.
-        let age = self.born.elapsed();
-        if age < SHELL_BACKOFF / 10 {
-            std::thread::sleep(SHELL_BACKOFF);
-        }
-        self.born = Instant::now();
-        Bash::start(&Birth { runtime_dir: &self.setup.runtime_dir, cwd: &restore.cwd, env: &restore.env })
-    }
-
-    /// The session's shell is a new one: it takes its state over, and its processes are counted.
-    pub(crate) fn settle_shell(&mut self, why: Why, restore: &Restore) -> Renewed {
-        self.aborting = None;
-        self.last_status = 0;
-        self.tree.adopt(self.bash.pid());
-        self.alone = self.tree.others(self.bash.pid()).is_empty();
-        if let Some(file) = &restore.file {
-            let path = crate::script::quote(file.as_os_str().as_encoded_bytes());
-            let _ = self.bash.feed(format!("\\builtin . {path}\n").as_bytes());
-        }
-        self.saved.cwd.clone_from(&restore.cwd);
-        self.state_changed(Instant::now());
-        Renewed {
-            why,
-            cwd: restore.cwd.to_string_lossy().into_owned(),
-            restored: restore.file.is_some(),
-            errexit_dropped: restore.errexit_dropped,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`start`] turns a frame on standard input into a process that listens; [`host`] is the one loop;
 //! [`link`] is a controller's connection, [`serve`] answers its requests; [`script`] and [`bash`] hand commands to the
-//! shell and learn of their end; [`state`] keeps what a new shell needs; [`tree`] with [`cgroup`] and [`marks`] knows
+//! shell and learn of their end; [`state`] keeps what a new shell needs, [`renewing`] starts one; [`tree`] with [`cgroup`] and [`marks`] knows
 //! which processes a command started; [`jobs`] runs commands in the background; [`pipe`], [`spool`] and [`journal`] keep output and results.
 //!
 //! Invariant: one thread owns everything, no runtime. Nothing blocks but the one wait of the loop, and an idle shim does
@@ -21,6 +21,7 @@ pub mod journal;
 mod link;
 mod marks;
 mod pipe;
+mod renewing;
 mod running;
 mod script;
 mod searching;

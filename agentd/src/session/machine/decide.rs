@@ -39,6 +39,10 @@ impl Run<'_> {
         self.step.entries.push(entry);
     }
 
+    pub(super) fn id(&mut self) -> Uuid {
+        (self.ids)()
+    }
+
     pub(super) fn effect(&mut self, effect: Effect) {
         self.step.effects.push(effect);
     }
@@ -75,6 +79,11 @@ impl Run<'_> {
                     self.next_turn();
                 }
             }
+            Input::JobStarted { call, new } => self.job_started(call, *new),
+            Input::JobEnded { job, report } => self.job_ended(job, *report),
+            Input::JobSilent { job, output_bytes } => self.job_silent(job, output_bytes),
+            Input::JobStopAsked { job, by } => self.job_stop_asked(job, by),
+            Input::BackgroundAsked { job, by } => self.background_asked(job, by),
             Input::ArchiveAsked { by } => self.record(Entry::Archived { by }),
         }
     }
@@ -84,12 +93,12 @@ impl Run<'_> {
         self.next_turn();
     }
 
-    /// Starts the turn of the oldest queued prompt when nothing else runs.
+    /// Starts the turn of the oldest queued prompt when nothing else runs; without one, a turn that jobs ask for.
     pub(super) fn next_turn(&mut self) {
         if !matches!(self.machine.phase, Phase::Idle) {
             return;
         }
-        let Some(prompt) = self.machine.queue.front().map(|queued| queued.prompt) else { return };
+        let Some(prompt) = self.machine.queue.front().map(|queued| queued.prompt) else { return self.wake() };
         let turn = TurnId((self.ids)());
         self.record(Entry::TurnStarted { turn, prompt });
         self.send();
@@ -113,6 +122,7 @@ impl Run<'_> {
             self.end_turn(id, outcome);
             return;
         }
+        self.tell_before_request(id);
         let request = RequestId((self.ids)());
         self.send_try(id, Try { request, attempt: 1 });
     }

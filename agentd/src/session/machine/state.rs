@@ -8,6 +8,7 @@ use proto::ids::{ApprovalId, CallId, PromptId, RequestId, SessionId, Timestamp, 
 use proto::request::ApproveMode;
 use uuid::Uuid;
 
+use super::jobs::Jobs;
 use crate::model::Message;
 use crate::policy::ShellFacts;
 use crate::store::entry::{CallResult, Expect, Prompt, StoredInput, UndoOrder};
@@ -50,6 +51,7 @@ pub struct Machine {
     pub(super) facts_of: Option<Uuid>,
     /// Hints that the model has had.
     pub(super) hinted: Vec<Hint>,
+    pub(super) jobs: Jobs,
     pub(super) phase: Phase,
 }
 
@@ -75,8 +77,8 @@ pub enum Phase {
 pub struct Turn {
     /// Its id.
     pub id: TurnId,
-    /// Its prompt.
-    pub prompt: PromptId,
+    /// Its prompt; none when a background command began it.
+    pub prompt: Option<PromptId>,
     /// What the prompt says about approvals.
     pub approve: ApproveMode,
     /// Requests so far.
@@ -193,6 +195,7 @@ impl Machine {
             facts: ShellFacts::restarted(),
             facts_of: None,
             hinted: Vec::new(),
+            jobs: Jobs::default(),
             phase: Phase::Idle,
         }
     }
