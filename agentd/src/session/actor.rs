@@ -258,8 +258,9 @@ impl Actor {
     }
 
     async fn carry_out(&mut self, now: Timestamp, step: Step) -> Result<(), StoreError> {
-        // A prompt that is not on disk was not accepted: nothing is asked of the model for it.
-        let begins = step.entries.iter().any(|entry| matches!(entry, Entry::PromptAccepted(_)));
+        // A prompt that is not on disk was not accepted: nothing is asked of the model for it. Nor for the end of a job.
+        let is_beginning = |entry: &Entry| matches!(entry, Entry::PromptAccepted(_) | Entry::TurnWoken { .. });
+        let begins = step.entries.iter().any(is_beginning);
         let (late, early): (Vec<Effect>, Vec<Effect>) =
             step.effects.into_iter().partition(|effect| begins || effect.waits_for_disk());
         if !step.entries.is_empty() {

@@ -88,11 +88,13 @@ impl Actor {
                 let result = self.stored(());
                 if result.is_ok() {
                     self.deeds.end_shell().await;
+                    self.settle_jobs(None);
                 }
                 let _ = reply.send(result);
             }
             Command::EndShell { reply } => {
                 self.deeds.end_shell().await;
+                self.settle_jobs(None);
                 let _ = reply.send(Ok(()));
             }
         }
