@@ -143,16 +143,15 @@ pub fn removed(env: &Environment) -> Option<Line> {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use proto::ids::{CallId, JobId, SessionId};
-    use uuid::Uuid;
+    use proto::ids::CallId;
 
     use super::*;
 
     fn job(outcome: Option<Outcome>) -> Job {
         Job {
-            session: SessionId(Uuid::from_u128(1)),
-            job: JobId(Uuid::from_u128(0xab12_cd34)),
-            call: CallId(Uuid::nil()),
+            session: "00000000-0000-0000-0000-000000000001".parse().unwrap(),
+            job: "00000000-0000-0000-0000-0000ab12cd34".parse().unwrap(),
+            call: CallId::new(),
             command: "npm run dev\nmore".into(),
             description: "the server".into(),
             cwd: "/w".into(),
@@ -184,7 +183,7 @@ mod tests {
     #[test]
     fn an_end_shows_how_and_the_last_words() {
         let ended = JobEnded {
-            job: JobId(Uuid::from_u128(0xab12_cd34)),
+            job: "00000000-0000-0000-0000-0000ab12cd34".parse().unwrap(),
             outcome: Outcome::TimedOut { limit_ms: 60_000 },
             duration_ms: 60_100,
             output_bytes: 5,

@@ -324,10 +324,6 @@ impl Registry {
         all
     }
 
-    async fn handles(&self) -> Vec<SessionHandle> {
-        self.inner.lock().await.actors.values().cloned().collect()
-    }
-
     /// Whether no session in the list has this name.
     ///
     /// # Errors

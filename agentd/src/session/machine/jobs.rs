@@ -17,7 +17,7 @@ use super::state::{CallState, Machine, Phase, Turn};
 use crate::store::entry::{Entry, StoredInput};
 use crate::store::job::{JobEnd, JobSilence, JobStart, Tell};
 use crate::tools;
-use crate::tools::background::{NewJob, Report, silence_text};
+use crate::tools::background::{Cause, NewJob, Report, silence_text};
 use crate::tools::call::Parsed;
 
 /// Turns in a row that begin without a prompt. A build, its fix and its next try are a few; a job that starts its
@@ -241,12 +241,12 @@ impl Run<'_> {
 
     pub(super) fn job_ended(&mut self, job: JobId, report: Report) {
         if let Some(running) = self.machine.jobs.running.iter().find(|running| running.start.job == job) {
-            let tell = match (report.stopped, running.stop_asked) {
-                // The user did it; the model need not be woken for that.
-                (true, true) => Tell::Later,
+            let tell = match (report.cause, running.stop_asked) {
+                // The user did it, or a stop of everything; the model need not be woken for that.
+                (Cause::Asked, true) | (Cause::Shell, _) => Tell::Later,
                 // Its own `job_stop`, whose result says so.
-                (true, false) => Tell::Never,
-                (false, _) => Tell::Wake,
+                (Cause::Asked, false) => Tell::Never,
+                (Cause::Own, _) => Tell::Wake,
             };
             let Report { outcome, duration_ms, output_bytes, spool, text, .. } = report;
             self.record(Entry::JobEnded(JobEnd { job, outcome, duration_ms, output_bytes, spool, text, tell }));

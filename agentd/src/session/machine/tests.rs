@@ -17,7 +17,7 @@ use crate::content::Part;
 use crate::model::{BlockKind, Reply, ReplyBlock, Role, StopReason, ToolInput, ToolUse};
 use crate::store::entry::{Entry, Expect, Prompt, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
-use crate::tools::background::{NewJob, Report};
+use crate::tools::background::{Cause, NewJob, Report};
 
 /// A machine under test: deterministic ids, a clock of its own, everything recorded.
 struct Bench {
@@ -119,7 +119,8 @@ impl Bench {
         let stopped = pick.is_multiple_of(4);
         let outcome = if stopped { Outcome::Interrupted {} } else { Outcome::Exited { status: 0 } };
         let text = format!("job {job} ended.");
-        let report = Report { outcome, duration_ms: 1, output_bytes: 2, spool: None, stopped, text };
+        let cause = if stopped { Cause::Asked } else { Cause::Own };
+        let report = Report { outcome, duration_ms: 1, output_bytes: 2, spool: None, cause, text };
         self.step(Input::JobEnded { job, report: Box::new(report) })
     }
 

@@ -14,7 +14,7 @@ use proto::event::Outcome;
 use proto::ids::{CallId, JobId};
 
 pub use input::{BackgroundInput, JobInput, parse_background, parse_output, parse_stop};
-pub use notice::{Report, TAIL_BYTES, lost, outcome, report, silence_text};
+pub use notice::{Cause, Report, TAIL_BYTES, lost, outcome, report, silence_text};
 
 use super::{Part, ToolResult, failure};
 use crate::shell::jobs::JobInfo;

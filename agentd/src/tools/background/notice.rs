@@ -28,10 +28,21 @@ pub struct Report {
     pub output_bytes: u64,
     /// The file with it.
     pub spool: Option<String>,
-    /// Somebody asked for its end.
-    pub stopped: bool,
+    /// Who or what ended it.
+    pub cause: Cause,
     /// What the model is told.
     pub text: String,
+}
+
+/// Who or what ended a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Itself, its deadline, or the death of its shim.
+    Own,
+    /// Somebody asked for its end.
+    Asked,
+    /// The session's shell was ended on purpose, and all jobs with it.
+    Shell,
 }
 
 /// The report of an end that is known; `tail` is the output's last part.
@@ -59,7 +70,13 @@ pub fn report(start: &JobStart, end: &RunEnd, tail: &[u8]) -> Report {
         duration_ms: end.duration_ms,
         output_bytes: end.output_bytes,
         spool: end.spool.clone(),
-        stopped: matches!(end.end, End::Interrupted {}),
+        cause: match end.end {
+            End::Interrupted {} => Cause::Asked,
+            End::Restarted {} => Cause::Shell,
+            End::Exited { .. } | End::ShellEnded { .. } | End::TimedOut { .. } | End::NotRun {} | End::Moved { .. } => {
+                Cause::Own
+            }
+        },
         text,
     }
 }
@@ -74,7 +91,7 @@ pub fn lost(start: &JobStart, spool: Option<String>, tail: &[u8]) -> Report {
     );
     let output_bytes = tail.len() as u64;
     printed(&mut text, output_bytes, spool.as_deref(), tail);
-    Report { outcome: Outcome::Unknown {}, duration_ms: 0, output_bytes, spool, stopped: false, text }
+    Report { outcome: Outcome::Unknown {}, duration_ms: 0, output_bytes, spool, cause: Cause::Own, text }
 }
 
 /// What the model is told of a silent job.
