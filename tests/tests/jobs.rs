@@ -1,6 +1,8 @@
 //! Background commands: they run beside the turns, outlive the daemon, wake the model once, and end with their session.
 
+use std::collections::VecDeque;
 use std::fs;
+use std::sync::Mutex;
 
 use harness::ctl::code;
 use harness::model_server::{Block, Received, Reply};
@@ -105,10 +107,20 @@ fn a_job_that_ends_while_a_turn_runs_is_told_with_the_next_request() {
 #[test]
 fn a_background_command_is_asked_about_like_any_other_and_reading_it_is_not() {
     let mut scene = Scene::new();
-    scene.server.script(background("touch made"));
-    scene.server.script(tool("job_output", &json!({ "wait_seconds": 20, "job": "?" })));
-    scene.server.script(tool("job_output", &json!({})));
-    scene.server.script(Reply::text("done"));
+    let script = Mutex::new(VecDeque::from([
+        background("touch made"),
+        tool("job_output", &json!({ "wait_seconds": 20, "job": "?" })),
+        tool("job_output", &json!({})),
+        Reply::text("done"),
+        background("touch other"),
+        Reply::text("fine"),
+    ]));
+    // The job may end in the turn or wake the model after it.
+    scene.server.answer_with(move |request| {
+        let is_notice = request.results().is_empty() && request.last_text().starts_with("[agentd");
+        let next = if is_notice { None } else { script.lock().unwrap().pop_front() };
+        next.unwrap_or_else(|| Reply::text("I see"))
+    });
     scene.prompt("make it", ApproveMode::Ask);
     let asked = scene.client.until_asked();
     let Subject::Command(command) = &asked.subject else { panic!("{asked:?}") };
@@ -116,15 +128,17 @@ fn a_background_command_is_asked_about_like_any_other_and_reading_it_is_not() {
     assert!(!scene.machine.work().join("made").exists());
     scene.client.answer(&asked, Verdict::Once {}).unwrap();
     scene.client.until_turn_ended();
-    assert!(scene.server.wait_for(3).results()[0].text.contains("There is no job `?`"));
-    let list = &scene.server.wait_for(4).results()[0];
-    assert!(!list.is_error && list.text.contains("touch made"), "{list:?}");
-    assert!(scene.machine.work().join("made").exists());
-    scene.server.script(background("touch other"));
-    scene.server.script(Reply::text("fine"));
+    wait::until("the file", || scene.machine.work().join("made").exists().then_some(()));
+    wait::until("rest", || (scene.client.show(scene.session).jobs == 0).then_some(()));
     scene.prompt("again", ApproveMode::Deny);
-    scene.client.until_turn_ended();
-    assert!(scene.server.wait_for(6).results()[0].is_error && !scene.machine.work().join("other").exists());
+    scene.client.until_event("the refusal", |body| match body {
+        EventBody::CallFinished(it) if it.outcome == Outcome::Denied {} => Some(()),
+        _ => None,
+    });
+    assert!(!scene.machine.work().join("other").exists());
+    let results: Vec<String> = scene.server.requests().iter().flat_map(Received::results).map(|it| it.text).collect();
+    assert!(results[1].contains("There is no job `?`"), "{results:?}");
+    assert!(results[2].contains("touch made"), "{results:?}");
 }
 
 #[test]

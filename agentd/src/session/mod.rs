@@ -12,6 +12,7 @@ mod deeds;
 pub mod fanout;
 mod file_task;
 mod instructions;
+mod job_registry;
 mod job_task;
 pub mod machine;
 mod news;
