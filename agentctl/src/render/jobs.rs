@@ -171,8 +171,8 @@ mod tests {
         let jobs = [job(None), job(Some(Outcome::Exited { status: 1 }))];
         let lines: String = list(&jobs, Timestamp(65_000), 200).iter().map(|line| line.paint(false) + "\n").collect();
         expect![[r#"
-            JOB       SESSION   STATE                                           OUTPUT  STARTED    COMMAND
-            ab12cd34  00000001  running 1 min 5 s, quiet 12 s                   123 kB  1 min ago  npm run dev  # the server
+            JOB       SESSION   STATE                                      OUTPUT  STARTED    COMMAND
+            ab12cd34  00000001  running 1 min 5 s, quiet 12 s              123 kB  1 min ago  npm run dev  # the server
             ab12cd34  00000001  exit 1 after 1 min 5 s, 2 processes go on  123 kB  1 min ago  npm run dev  # the server
         "#]]
         .assert_eq(&lines);
