@@ -47,6 +47,11 @@ fn main() -> ExitCode {
     common::try_claims(&CLAIMS)
 }
 
+/// A number that only this claim's processes have among their arguments: claims run beside each other.
+fn token(number: u32) -> String {
+    format!("88{number}{:07}", std::process::id())
+}
+
 fn runs_once(wish: Wish) {
     let shim = Shim::launch(wish);
     let mut client = shim.client();
@@ -106,10 +111,11 @@ fn hostile_trees(wish: Wish) {
     let rounds = std::env::var("TREES").ok().and_then(|count| count.parse().ok()).unwrap_or(5);
     let shim = Shim::launch(wish);
     let mut client = shim.client();
-    client.run("kept=here; sleep 8800001 >/dev/null 2>&1 & setsid sleep 8800001 & true");
+    let earlier = token(1);
+    client.run(&format!("kept=here; sleep {earlier} >/dev/null 2>&1 & setsid sleep {earlier} & true"));
     let mut late = Vec::new();
     for round in 0..rounds {
-        let token = format!("88{:05}", 10 + round);
+        let token = token(10 + round);
         let begun = Instant::now();
         let done = client.run_for(&tree(&token), 400);
         late.push(begun.elapsed().saturating_sub(Duration::from_millis(400)));
@@ -120,7 +126,7 @@ fn hostile_trees(wish: Wish) {
     }
     late.sort();
     println!("trees {wish:?}: {rounds} rounds, median {:?} after the deadline", late[late.len() / 2]);
-    assert_eq!(living("8800001"), 2, "jobs of earlier commands live on");
+    assert_eq!(living(&earlier), 2, "jobs of earlier commands live on");
 }
 
 fn nothing_after_deadline(wish: Wish) {
@@ -303,18 +309,18 @@ fn garbage(wish: Wish) {
 fn shutdown(wish: Wish) {
     let shim = Shim::launch(wish);
     let mut client = shim.client();
-    client.run(&format!("({}) >/dev/null 2>&1 & true", tree("8890001")));
+    client.run(&format!("({}) >/dev/null 2>&1 & true", tree(&token(2))));
     client.send(Request::Shutdown {}, &[]);
     while client.receive().is_some() {}
     wait_until("the shim is gone", || !shim.is_alive() || is_zombie(shim.pid));
-    wait_until("no process is left", || living("8890001") == 0);
+    wait_until("no process is left", || living(&token(2)) == 0);
 }
 
 fn shim_killed(wish: Wish) {
     let shim = Shim::launch(wish);
     let mut client = shim.client();
     let call = CallId::new();
-    client.begin(call, "echo $$ >pid; echo captured; sleep 8890002", 60_000);
+    client.begin(call, &format!("echo $$ >pid; echo captured; sleep {}", token(3)), 60_000);
     while !matches!(client.receive().expect("news").0.reply, Reply::Output { .. }) {}
     let bash: i32 = std::fs::read_to_string(shim.path("pid")).expect("a file").trim().parse().expect("a pid");
     let spool = std::path::Path::new(&shim.start.state_dir).join(format!("spool/{call}.out"));
@@ -328,7 +334,7 @@ fn shim_killed(wish: Wish) {
     if let Ok(group) = shim::cgroup::own_group() {
         shim::cgroup::sweep(&group.join(format!("{}{}", shim::cgroup::PREFIX, shim.start.session.0.simple())));
     }
-    for pid in processes("8890002") {
+    for pid in processes(&token(3)) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
 }
