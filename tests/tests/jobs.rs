@@ -210,7 +210,7 @@ fn a_job_whose_shim_dies_is_lost_and_the_model_is_told() {
     scene.server.script(Reply::bash("echo next"));
     scene.server.script(Reply::text("done"));
     scene.good_turn("go on");
-    wait::until("the job's end", || (processes::with_argument("8765432").len() == 0).then_some(()));
+    wait::until("the job's end", || processes::with_argument("8765432").is_empty().then_some(()));
 }
 
 #[test]
