@@ -126,6 +126,16 @@ pub enum Command {
     Set(SetArgs),
     /// Show what was used, in tokens and money
     Usage(UsageArgs),
+    /// List background commands: those that run, and the last ones that ran
+    Jobs(JobsArgs),
+    /// Show what a background command printed
+    Job(JobArgs),
+    /// End a background command and all its processes
+    Kill(KillArgs),
+    /// Move a session's running command to the background; its turn goes on
+    Background(SessionJsonArgs),
+    /// Show the environment of a session's shell, without secrets
+    Env(SessionJsonArgs),
     /// Send a prompt and return at once
     Send(SendArgs),
     /// Give a session another name
@@ -156,6 +166,10 @@ impl Command {
             Self::Attach(args) => args.json,
             Self::Ls(args) => args.json,
             Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) | Self::Compact(args) => args.json,
+            Self::Background(args) | Self::Env(args) => args.json,
+            Self::Jobs(args) => args.json,
+            Self::Job(args) => args.json,
+            Self::Kill(args) => args.json,
             Self::Log(args) => args.json,
             Self::Export(args) => args.json,
             Self::Undo(args) => args.json,
@@ -356,6 +370,42 @@ pub struct DenyArgs {
     #[arg(short, long)]
     pub reason: Option<String>,
     /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `jobs`.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// Only this session's: its id, the id's last digits, or its name
+    pub session: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `job`.
+#[derive(Debug, Args)]
+pub struct JobArgs {
+    /// The job: its id or the id's last digits
+    pub id: String,
+    /// Go on until it ends
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only the output from this byte on
+    #[arg(long, value_name = "BYTE", default_value_t = 0)]
+    pub since: u64,
+    /// One JSON object a line: the output in pieces
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `kill`.
+#[derive(Debug, Args)]
+pub struct KillArgs {
+    /// The job: its id or the id's last digits
+    pub id: String,
+    /// One JSON object: the job as it ended
     #[arg(long)]
     pub json: bool,
 }

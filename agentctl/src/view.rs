@@ -15,7 +15,7 @@ use proto::event::{Event, EventBody, RequestFailed, Usage};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId};
 use proto::live::Live;
 
-use crate::render::{Line, call, changes, model, notes};
+use crate::render::{Line, call, changes, jobs, model, notes};
 use running::Running;
 pub(crate) use running::SPINNER_MS;
 
@@ -237,7 +237,16 @@ impl View {
             }
             EventBody::Steered(it) => vec![model::steered(it)],
             EventBody::Rewound(it) => vec![model::rewound(it)],
-            EventBody::UndoStarted(_) => Vec::new(),
+            EventBody::UndoStarted(_) | EventBody::JobsTold(_) => Vec::new(),
+            EventBody::TurnWoken(it) => {
+                self.turn = Some(it.turn);
+                Vec::new()
+            }
+            body @ (EventBody::JobStarted(_)
+            | EventBody::JobEnded(_)
+            | EventBody::JobSilent(_)
+            | EventBody::JobStopAsked(_)
+            | EventBody::BackgroundAsked(_)) => jobs::event(body, columns),
             EventBody::UndoEnded(it) => changes::undo_ended(it),
         };
         self.beside(lines)

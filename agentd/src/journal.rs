@@ -130,6 +130,7 @@ fn outcome(outcome: &Outcome) -> &'static str {
         Outcome::Denied {} => "denied",
         Outcome::NotRun {} => "not_run",
         Outcome::Unknown {} => "unknown",
+        Outcome::Background { .. } => "background",
     }
 }
 

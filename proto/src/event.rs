@@ -3,6 +3,8 @@
 //! Rows never change and have no gaps. What is still being written (text, output) travels as [`crate::live`] frames,
 //! which the finished row replaces.
 
+mod jobs;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +14,12 @@ pub use model::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steered}
 
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
-use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
+use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
 use crate::request::ApproveMode;
 pub use crate::usage::Usage;
+
+pub use jobs::{BackgroundAsked, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, TurnWoken};
 
 /// One row of a session's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +80,20 @@ pub enum EventBody {
     Steered(Steered),
     /// The last prompt and what followed left the history, so that it can be asked in other words.
     Rewound(Rewound),
+    /// A command runs in the background.
+    JobStarted(JobStarted),
+    /// It is over.
+    JobEnded(JobEnded),
+    /// It has printed nothing for as long as was to be told.
+    JobSilent(JobSilent),
+    /// A user wants it ended.
+    JobStopAsked(JobStopAsked),
+    /// A user wants the running command in the background.
+    BackgroundAsked(BackgroundAsked),
+    /// A turn began without a prompt, because of what happened to background commands.
+    TurnWoken(TurnWoken),
+    /// The model is told of what happened to background commands, in the running turn.
+    JobsTold(JobsTold),
 }
 
 /// Facts that hold for the whole session.
@@ -296,6 +314,11 @@ pub enum Outcome {
     NotRun {},
     /// It was running when the process that knew died.
     Unknown {},
+    /// It runs in the background.
+    Background {
+        /// As this job.
+        job: JobId,
+    },
 }
 
 /// The turn is over.

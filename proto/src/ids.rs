@@ -84,6 +84,11 @@ id! {
     UndoId
 }
 
+id! {
+    /// One background command. Started by a tool call it has that call's UUID; moved there by the user, one of its own.
+    JobId
+}
+
 /// Position of an event in its session's log: 1, 2, 3 … without gaps. 0 means "before the first".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

@@ -25,6 +25,7 @@ pub mod event;
 pub mod frame;
 pub mod handshake;
 pub mod ids;
+pub mod job;
 pub mod json;
 pub mod live;
 pub mod policy;

@@ -9,6 +9,7 @@ pub use model::{Compact, Configure, Rerun, Steer, UsageQuery};
 
 use crate::approval::Verdict;
 use crate::ids::{ApprovalId, PromptId, Seq, UndoId};
+use crate::job::{Background, ListJobs, ReadJob, ShowEnv, StopJob};
 use crate::secret::{EnvVars, Secret};
 
 /// A frame from the client: a request with the number its response will carry.
@@ -71,6 +72,16 @@ pub enum Request {
     Steer(Steer),
     /// Asks the last prompt again, in the same or other words, as if it had not been asked.
     Rerun(Rerun),
+    /// Background commands.
+    ListJobs(ListJobs),
+    /// Part of a background command's output.
+    ReadJob(ReadJob),
+    /// Ends a background command.
+    StopJob(StopJob),
+    /// Moves the running command to the background.
+    Background(Background),
+    /// The environment of the session's shell.
+    ShowEnv(ShowEnv),
 }
 
 /// Who the client is, for the other terminals and the audit.

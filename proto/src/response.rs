@@ -9,6 +9,7 @@ use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
 use crate::event::Event;
 use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp, UndoId};
+use crate::job::{Environment, Job, JobOutput, Jobs, Moving};
 use crate::live::Live;
 use crate::request::ClientInfo;
 use crate::usage::{Usage, UsageReport};
@@ -113,6 +114,16 @@ pub enum Response {
     Changes(SessionChanges),
     /// To `usage`.
     Usage(UsageReport),
+    /// To `list_jobs`.
+    Jobs(Jobs),
+    /// To `read_job`.
+    JobOutput(JobOutput),
+    /// To `stop_job`: it is on disk that the job is to end; its end follows as a row.
+    Job(Job),
+    /// To `background`: it is on disk that the command is to be moved; its rows follow.
+    Moving(Moving),
+    /// To `show_env`.
+    Environment(Environment),
 }
 
 /// Done, nothing to tell.
@@ -200,6 +211,8 @@ pub struct SessionInfo {
     pub context_tokens: u64,
     /// Tokens that the model's window holds; 0 = not known.
     pub context_window: u64,
+    /// Background commands that run.
+    pub jobs: u32,
 }
 
 /// What a session is doing.

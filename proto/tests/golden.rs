@@ -13,6 +13,7 @@ use proto::event::*;
 use proto::frame;
 use proto::handshake::PROTOCOL;
 use proto::ids::*;
+use proto::job::*;
 use proto::json::JsonText;
 use proto::live::*;
 use proto::request::*;
@@ -110,6 +111,11 @@ fn requests() -> Vec<Request> {
             approve: ApproveMode::Ask,
             endpoint: Endpoint::default(),
         }),
+        Request::ListJobs(ListJobs { session: Some(session()) }),
+        Request::ReadJob(ReadJob { job: "0009".into(), since: 3, max: 9, wait_ms: 1_000 }),
+        Request::StopJob(StopJob { job: "0009".into() }),
+        Request::Background(Background { session: session() }),
+        Request::ShowEnv(ShowEnv { session: session() }),
     ]
 }
 
@@ -181,6 +187,7 @@ fn bodies() -> Vec<EventBody> {
         Outcome::Denied {},
         Outcome::NotRun {},
         Outcome::Unknown {},
+        Outcome::Background { job: job() },
     ];
     let subjects = [
         Subject::Command(CommandSubject { command: "ls".into(), cwd: "/w".into(), parts: vec!["ls".into()] }),
@@ -257,6 +264,27 @@ fn bodies() -> Vec<EventBody> {
             diffs: vec![diff()],
             problem: Some(problem()),
         }),
+        EventBody::JobStarted(JobStarted {
+            job: job(),
+            call: call(),
+            command: "make".into(),
+            description: "the build".into(),
+            cwd: "/w".into(),
+            deadline_ms: 60_000,
+            moved: false,
+        }),
+        EventBody::JobEnded(JobEnded {
+            job: job(),
+            outcome: Outcome::Exited { status: 2 },
+            duration_ms: 12,
+            output_bytes: 34,
+            text: "ended".into(),
+        }),
+        EventBody::JobSilent(JobSilent { job: job(), silence_ms: 5 }),
+        EventBody::JobStopAsked(JobStopAsked { job: job(), by: "agentctl".into() }),
+        EventBody::BackgroundAsked(BackgroundAsked { call: call(), job: job(), by: "agentctl".into() }),
+        EventBody::TurnWoken(TurnWoken { turn: turn() }),
+        EventBody::JobsTold(JobsTold { turn: turn() }),
     ];
     all.extend(subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })));
     all.extend(deciders.clone().map(|by| {
@@ -306,6 +334,7 @@ fn info() -> SessionInfo {
         usage: usage(),
         context_tokens: 10,
         context_window: 100,
+        jobs: 1,
     }
 }
 
@@ -359,7 +388,46 @@ fn responses() -> Vec<Response> {
             turns: vec![TurnUsage { turn: turn(), at: Timestamp(1), requests: 2, usage: usage() }],
         }),
         Response::Changes(SessionChanges { diffs: vec![diff()], left_out: 1, problems: vec!["p".into()] }),
+        Response::Jobs(Jobs { jobs: vec![shown_job()] }),
+        Response::JobOutput(JobOutput {
+            job: shown_job(),
+            offset: 3,
+            bytes: 2,
+            text: "a\u{1b}".into(),
+            total: 5,
+            over: true,
+        }),
+        Response::Job(Job { outcome: None, spool: None, ..shown_job() }),
+        Response::Moving(Moving { session: session(), call: call(), job: job() }),
+        Response::Environment(Environment {
+            session: session(),
+            variables: vec![Variable { name: "A".into(), value: "b".into() }],
+            removed: vec!["ANTHROPIC_API_KEY".into()],
+        }),
     ]
+}
+
+fn job() -> JobId {
+    JobId(uuid(9))
+}
+
+fn shown_job() -> Job {
+    Job {
+        session: session(),
+        job: job(),
+        call: call(),
+        command: "make".into(),
+        description: String::new(),
+        cwd: "/w".into(),
+        started_at: Timestamp(1),
+        running_ms: 2,
+        deadline_ms: 3,
+        quiet_ms: 4,
+        output_bytes: 5,
+        processes: 6,
+        spool: Some("/s/x.out".into()),
+        outcome: Some(Outcome::Exited { status: 0 }),
+    }
 }
 
 fn frames() -> Vec<ServerFrame> {

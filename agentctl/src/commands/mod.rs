@@ -8,6 +8,7 @@ mod change;
 mod doctor;
 mod export;
 mod generate;
+mod jobs;
 mod list;
 mod log;
 mod model;
@@ -53,6 +54,11 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Compact(args) => model::compact(args, context).await,
         Command::Set(args) => model::set(args, context).await,
         Command::Usage(args) => model::usage(args, context).await,
+        Command::Jobs(args) => jobs::list(args, context).await,
+        Command::Job(args) => jobs::output(args, context).await,
+        Command::Kill(args) => jobs::kill(args, context).await,
+        Command::Background(args) => jobs::background(args, context).await,
+        Command::Env(args) => jobs::env(args, context).await,
         Command::Send(args) => send::run(args, context).await,
         Command::Rename(args) => change::rename(args, context).await,
         Command::Archive(args) => change::archive(args, context).await,

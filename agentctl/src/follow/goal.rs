@@ -94,7 +94,14 @@ impl Goal {
             | EventBody::CompactionStarted(_)
             | EventBody::Compacted(_)
             | EventBody::Steered(_)
-            | EventBody::Rewound(_) => {}
+            | EventBody::Rewound(_)
+            | EventBody::JobStarted(_)
+            | EventBody::JobEnded(_)
+            | EventBody::JobSilent(_)
+            | EventBody::JobStopAsked(_)
+            | EventBody::BackgroundAsked(_)
+            | EventBody::TurnWoken(_)
+            | EventBody::JobsTold(_) => {}
         }
     }
 

@@ -71,6 +71,7 @@ fn ending(call: &CallFinished) -> ((&'static str, Style), String) {
         Outcome::Denied {} => (warn, "not allowed".to_owned()),
         Outcome::NotRun {} => (warn, "not run".to_owned()),
         Outcome::Unknown {} => (warn, "outcome unknown".to_owned()),
+        Outcome::Background { job } => (good, format!("job {}", job.short())),
     }
 }
 
@@ -87,7 +88,7 @@ fn output(call: &CallFinished, columns: usize) -> Vec<Line> {
             last(&call.text, TAIL_LINES_FAILED, columns)
         }
         Outcome::Failed {} | Outcome::Denied {} => first(&call.text, ERROR_LINES, columns),
-        Outcome::Done {} | Outcome::NotRun {} => Vec::new(),
+        Outcome::Done {} | Outcome::NotRun {} | Outcome::Background { .. } => Vec::new(),
     }
 }
 

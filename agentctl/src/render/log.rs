@@ -75,6 +75,24 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
         }
         EventBody::Steered(it) => with(head("note", &format!("by {}", it.by)), &it.text),
         EventBody::Rewound(it) => vec![head("taken back", &format!("prompt {} by {}", it.prompt.short(), it.by))],
+        EventBody::JobStarted(it) => {
+            let how = if it.moved { "moved to the background" } else { "started" };
+            let detail = format!("{} · {how} · deadline {}", it.job.short(), time::span(it.deadline_ms));
+            with(head("job", &detail), &it.command)
+        }
+        EventBody::JobEnded(it) => {
+            let detail = format!("{} · {} · {}", it.job.short(), outcome(&it.outcome), time::span(it.duration_ms));
+            with(head("job ended", &detail), &it.text)
+        }
+        EventBody::JobSilent(it) => {
+            vec![head("job silent", &format!("{} · {}", it.job.short(), time::span(it.silence_ms)))]
+        }
+        EventBody::JobStopAsked(it) => vec![head("job stop", &format!("{} by {}", it.job.short(), it.by))],
+        EventBody::BackgroundAsked(it) => {
+            vec![head("to background", &format!("{} as job {} by {}", it.call.short(), it.job.short(), it.by))]
+        }
+        EventBody::TurnWoken(it) => vec![head("turn woken", &it.turn.short())],
+        EventBody::JobsTold(_) => vec![head("jobs told", "the model hears of them with its next request")],
         EventBody::UndoStarted(it) => vec![head("undo", &format!("{} steps by {}", it.steps, it.by))],
         EventBody::UndoEnded(it) => {
             let mut lines = vec![head("undo ended", &format!("{} edits taken back", it.diffs.len()))];
@@ -132,6 +150,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Denied {} => "not allowed".to_owned(),
         Outcome::NotRun {} => "not run".to_owned(),
         Outcome::Unknown {} => "outcome unknown".to_owned(),
+        Outcome::Background { job } => format!("job {}", job.short()),
     }
 }
 

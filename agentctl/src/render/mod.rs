@@ -8,6 +8,7 @@ pub mod changes;
 pub mod code;
 pub mod diff;
 pub mod export;
+pub mod jobs;
 pub mod log;
 pub mod markdown;
 pub mod model;

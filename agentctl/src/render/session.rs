@@ -108,6 +108,9 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
         info.clients.iter().map(|c| format!("{} {}", c.program, c.terminal).trim_end().to_owned()).collect();
     rows.push(("attached", if clients.is_empty() { "nobody".to_owned() } else { clients.join(", ") }));
     rows.push(("shell", info.shim_pid.map_or_else(|| "not running".to_owned(), |pid| format!("process {pid}"))));
+    if info.jobs > 0 {
+        rows.push(("jobs", format!("{} running; agentctl jobs {}", info.jobs, info.id.short())));
+    }
     let mut lines = facts(&rows);
     for asked in &info.approvals {
         lines.push(Line::new());

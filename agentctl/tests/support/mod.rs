@@ -290,9 +290,14 @@ impl Peer {
                 self.ok(id, Response::Done(Done {}));
                 return self.close();
             }
-            Request::SendPrompt(_) | Request::WithdrawPrompt(_) | Request::Rerun(_) => {
-                unreachable!("handled before, or never sent")
-            }
+            Request::ListJobs(_)
+            | Request::ReadJob(_)
+            | Request::StopJob(_)
+            | Request::Background(_)
+            | Request::ShowEnv(_)
+            | Request::SendPrompt(_)
+            | Request::WithdrawPrompt(_)
+            | Request::Rerun(_) => unreachable!("handled before, or never sent"),
         };
         self.ok(id, response);
     }

@@ -36,6 +36,7 @@ pub fn session(cwd: &str) -> SessionInfo {
         usage: Usage::default(),
         context_tokens: 0,
         context_window: 0,
+        jobs: 0,
     }
 }
 

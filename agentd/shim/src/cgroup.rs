@@ -1,4 +1,5 @@
-//! Accounting by control groups: one leaf for the shell and the command it runs, older leaves for jobs that went on.
+//! Accounting by control groups: one leaf for the shell and the command it runs, one for each background command with its
+//! own shell, older leaves for processes that went on.
 //!
 //! The shell is moved to a new leaf only when its present one holds other processes at the start of a command, because a
 //! move costs milliseconds. Everything that a command starts is born in the leaf, wherever it hides later.
@@ -23,9 +24,9 @@ const ASIDE: &str = "shim";
 /// members cannot pass controllers on.
 const HOME: &str = "home-of-agentd";
 
-/// The leaf that the shell is in.
+/// The leaf that a shell is in.
 #[derive(Debug)]
-struct Leaf {
+pub(crate) struct Leaf {
     path: PathBuf,
     /// Kills for memory and refused forks that were told already.
     told: (u64, u64),
@@ -47,6 +48,32 @@ impl Leaf {
             Ok(_) | Err(_) => members(&self.path),
         }
     }
+
+    /// The processes of a command, without its shell.
+    pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
+        let mut pids = self.members();
+        pids.retain(|pid| *pid != shell);
+        pids
+    }
+
+    /// Kills for memory and refused forks since it was made, as far as there are such limits.
+    fn counts(&self, limits: &Limits) -> (u64, u64) {
+        let kills = limits.memory_max.map_or(0, |_| event_count(&self.path, "memory.events", "oom_kill "));
+        let refused = limits.pids_max.map_or(0, |_| event_count(&self.path, "pids.events", "max "));
+        (kills, refused)
+    }
+
+    /// Puts a shell in.
+    pub(crate) fn take_in(&self, shell: Pid) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.procs"), shell.to_string())
+    }
+
+    /// Kills everything in it, the shell too; how many were there besides the shell.
+    pub(crate) fn kill(&self, shell: Pid) -> u32 {
+        let others = self.others(shell).len();
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+        u32::try_from(others).unwrap_or(u32::MAX)
+    }
 }
 
 /// The control groups of one session.
@@ -57,6 +84,8 @@ pub(crate) struct Cgroups {
     older: Vec<PathBuf>,
     /// Leaves whose members were killed and may not be gone yet.
     dying: Vec<PathBuf>,
+    /// Leaves of background commands.
+    jobs: Vec<PathBuf>,
     made: u64,
     limits: Limits,
 }
@@ -75,7 +104,7 @@ impl Cgroups {
         let first = make_leaf(&base, 1, limits)?;
         // The proof that it works is a kill file; kernels before 5.14 have none.
         fs::metadata(first.path.join("cgroup.kill"))?;
-        Ok(Self { base, current: first, older: Vec::new(), dying: Vec::new(), made: 1, limits })
+        Ok(Self { base, current: first, older: Vec::new(), dying: Vec::new(), jobs: Vec::new(), made: 1, limits })
     }
 
     fn next_leaf(&mut self) -> io::Result<Leaf> {
@@ -115,6 +144,28 @@ impl Cgroups {
         for leaves in [&mut self.older, &mut self.dying] {
             leaves.retain(|leaf| fs::remove_dir(leaf).is_err() && leaf.exists());
         }
+    }
+
+    /// Makes a leaf for a background command.
+    pub(crate) fn new_job(&mut self) -> io::Result<Leaf> {
+        let leaf = self.next_leaf()?;
+        self.jobs.push(leaf.path.clone());
+        Ok(leaf)
+    }
+
+    /// The present leaf becomes a background command's, with its shell in it.
+    pub(crate) fn give_away(&mut self) -> io::Result<Leaf> {
+        let next = self.next_leaf()?;
+        let given = std::mem::replace(&mut self.current, next);
+        self.jobs.push(given.path.clone());
+        Ok(given)
+    }
+
+    /// A background command is over; what is left in its leaf goes on.
+    pub(crate) fn remove_job(&mut self, leaf: &Leaf) {
+        self.jobs.retain(|path| *path != leaf.path);
+        self.older.push(leaf.path.clone());
+        self.prune();
     }
 
     /// The processes of the present command.
@@ -159,25 +210,26 @@ impl Cgroups {
     /// Every process of the session.
     pub(crate) fn everyone(&self) -> Vec<Pid> {
         let mut all = self.current.members();
-        all.extend(self.older.iter().chain(&self.dying).flat_map(|leaf| members(leaf)));
+        all.extend(self.older.iter().chain(&self.dying).chain(&self.jobs).flat_map(|leaf| members(leaf)));
         all
     }
 
     /// Limits that were hit since this was last asked.
     pub(crate) fn limits_hit(&mut self) -> Vec<LimitHit> {
-        let leaf = &mut self.current;
+        let hit = self.limits_hit_in(&self.current);
+        self.current.told = self.current.counts(&self.limits);
+        hit
+    }
+
+    /// Limits that were hit in a leaf since its hits were last told.
+    pub(crate) fn limits_hit_in(&self, leaf: &Leaf) -> Vec<LimitHit> {
+        let (kills, refused) = leaf.counts(&self.limits);
         let mut hit = Vec::new();
-        if let Some(bytes) = self.limits.memory_max {
-            let kills = event_count(&leaf.path, "memory.events", "oom_kill ");
-            if kills > std::mem::replace(&mut leaf.told.0, kills) {
-                hit.push(LimitHit::Memory { bytes });
-            }
+        if let Some(bytes) = self.limits.memory_max.filter(|_| kills > leaf.told.0) {
+            hit.push(LimitHit::Memory { bytes });
         }
-        if let Some(count) = self.limits.pids_max {
-            let refused = event_count(&leaf.path, "pids.events", "max ");
-            if refused > std::mem::replace(&mut leaf.told.1, refused) {
-                hit.push(LimitHit::Processes { count });
-            }
+        if let Some(count) = self.limits.pids_max.filter(|_| refused > leaf.told.1) {
+            hit.push(LimitHit::Processes { count });
         }
         hit
     }

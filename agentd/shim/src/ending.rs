@@ -131,6 +131,7 @@ impl Host {
             restarting.waiting.push(re);
             return;
         }
+        self.end_jobs_for_restart(now);
         let killed = self.tree.kill_all();
         self.restarting = Some(Restarting {
             call,
@@ -200,6 +201,7 @@ impl Host {
             self.tree.kill_all();
             std::thread::sleep(STEP);
         }
+        self.close_jobs(Instant::now());
         self.tree.remove();
         let _ = std::fs::remove_file(&self.setup.start.socket);
         let _ = std::fs::remove_file(self.setup.runtime_dir.join("c"));

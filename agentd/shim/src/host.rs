@@ -19,6 +19,7 @@ use crate::ending::Restarting;
 use crate::files::Files;
 use crate::forks::Forks;
 use crate::haste::Haste;
+use crate::jobs::Jobs;
 use crate::journal::Journal;
 use crate::link::Link;
 use crate::pipe::Pipe;
@@ -59,6 +60,7 @@ pub(crate) struct Host {
     /// Opened at the first file operation.
     pub(crate) files: Option<Files>,
     pub(crate) searches: Searches,
+    pub(crate) jobs: Jobs,
     pub(crate) restarting: Option<Restarting>,
     pub(crate) spare: Option<Pipe>,
     pub(crate) pipes_made: u64,
@@ -69,6 +71,8 @@ pub(crate) struct Host {
     pub(crate) saved: Saved,
     pub(crate) state_at: Instant,
     pub(crate) state_due: Option<Instant>,
+    /// The saved state is that of now.
+    pub(crate) state_known: bool,
     /// Until then nothing is heard from the shell, because it tells its state line by line.
     pub(crate) deaf_until: Option<Instant>,
     /// A new shell that no result has told of yet.
@@ -78,7 +82,7 @@ pub(crate) struct Host {
     pub(crate) forks: Forks,
     pub(crate) haste: Haste,
     pub(crate) born: Instant,
-    buffer: Vec<u8>,
+    pub(crate) buffer: Vec<u8>,
     pub(crate) quit: bool,
 }
 
@@ -93,6 +97,8 @@ enum Source {
     Said,
     Output,
     Late(CallId),
+    JobSaid(CallId),
+    JobOutput(CallId),
     Search,
 }
 
@@ -130,6 +136,7 @@ impl Host {
             running: None,
             files: None,
             searches: Searches::default(),
+            jobs: Jobs::default(),
             restarting: None,
             spare: None,
             pipes_made: 0,
@@ -139,6 +146,7 @@ impl Host {
             saved: Saved::new(cwd),
             state_at: now,
             state_due: Some(now + STATE_AFTER),
+            state_known: false,
             deaf_until: None,
             untold: None,
             aborting: None,
@@ -218,6 +226,12 @@ impl Host {
         for (call, pipe) in self.calls.with_late_output() {
             fds.push((Source::Late(call), PollFd::new(pipe.fd(), input)));
         }
+        for job in self.jobs.running() {
+            fds.push((Source::JobOutput(job.call()), PollFd::new(job.pipe.fd(), input)));
+            if !job.bash.hung_up() {
+                fds.push((Source::JobSaid(job.call()), PollFd::new(job.bash.socket(), input)));
+            }
+        }
         fds.extend(self.searches.end().map(|fd| (Source::Search, PollFd::new(fd, input))));
         let (sources, mut polled): (Vec<Source>, Vec<PollFd<'_>>) = fds.into_iter().unzip();
         poll(&mut polled, timeout)?;
@@ -235,7 +249,8 @@ impl Host {
         let state = if self.running.is_none() { self.state_due } else { None };
         let stranger = self.strangers.iter().map(|link| link.since + crate::serve::HELLO_WAIT).min();
         let search = self.searches.next_time();
-        [running, restarting, state, stranger, search, self.deaf_until].into_iter().flatten().min()
+        let jobs = self.jobs.next_time();
+        [running, restarting, state, stranger, search, jobs, self.deaf_until].into_iter().flatten().min()
     }
 
     fn on_ready(&mut self, source: Source) {
@@ -248,6 +263,8 @@ impl Host {
             Source::Said => self.on_said(),
             Source::Output => self.on_output(),
             Source::Late(call) => self.on_late_output(call),
+            Source::JobSaid(call) => self.on_job_said(call),
+            Source::JobOutput(call) => self.on_job_output(call),
             Source::Search => self.on_search_end(Instant::now()),
         }
     }
@@ -260,6 +277,7 @@ impl Host {
         self.tick_restarting(now);
         self.tick_strangers(now);
         self.tick_searches(now);
+        self.tick_jobs(now);
         if self.running.is_none() && self.state_due.is_some_and(|due| now >= due) {
             self.ask_state(now);
         }
@@ -278,6 +296,7 @@ impl Host {
     /// The shell may have changed since its state was saved.
     pub(crate) fn state_changed(&mut self, now: Instant) {
         self.state_due = Some(now + STATE_AFTER);
+        self.state_known = false;
     }
 
     /// The abort trap has spoken.
@@ -302,7 +321,11 @@ impl Host {
         match said {
             Said::Mark { end, status } => self.on_mark(&end, status),
             Said::Aborting { saved } => self.on_aborting(saved),
-            Said::State { text } => self.saved.keep(text),
+            Said::State { text } => {
+                self.saved.keep(text);
+                self.state_known = true;
+                self.launch_job(Instant::now());
+            }
             Said::Freed => self.on_freed(),
         }
     }
@@ -354,6 +377,8 @@ impl Host {
             };
             if pid == self.bash.pid() {
                 self.on_shell_end(status);
+            } else {
+                self.on_job_shell_end(pid, status);
             }
         }
     }

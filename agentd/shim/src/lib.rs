@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`start`] turns a frame on standard input into a process that listens; [`host`] is the one loop;
 //! [`link`] is a controller's connection, [`serve`] answers its requests; [`script`] and [`bash`] hand commands to the
-//! shell and learn of their end; [`state`] keeps what a new shell needs; [`tree`] with [`cgroup`] and [`marks`] knows
-//! which processes a command started; [`pipe`], [`spool`] and [`journal`] keep output and results.
+//! shell and learn of their end; [`state`] keeps what a new shell needs, [`renewing`] starts one; [`tree`] with [`cgroup`] and [`marks`] knows
+//! which processes a command started; [`jobs`] runs commands in the background; [`pipe`], [`spool`] and [`journal`] keep output and results.
 //!
 //! Invariant: one thread owns everything, no runtime. Nothing blocks but the one wait of the loop, and an idle shim does
 //! not wake up. Only a search ([`searching`]) has threads of its own, which share nothing with the loop and end with it.
@@ -13,10 +13,12 @@ mod bash;
 mod calls;
 pub mod cgroup;
 mod ending;
+mod environment;
 pub mod files;
 mod forks;
 mod haste;
 mod host;
+mod jobs;
 pub mod journal;
 mod link;
 mod marks;

@@ -77,8 +77,11 @@ impl Running {
 impl Host {
     /// Starts the next command, if none runs.
     pub(crate) fn start_next(&mut self, now: Instant) {
-        while self.running.is_none() && self.restarting.is_none() && !self.quit {
+        while self.running.is_none() && self.restarting.is_none() && !self.jobs.is_starting() && !self.quit {
             let Some(call) = self.queue.pop_front() else { return };
+            if self.begin_job(call, now) {
+                continue;
+            }
             let Some(entry) = self.calls.get_mut(call) else { continue };
             let stage = Stage::Running { head_bytes: 0, tail_bytes: 0 };
             let Stage::Waiting(order) = std::mem::replace(&mut entry.stage, stage) else { continue };
@@ -283,7 +286,7 @@ impl Host {
 
     /// Reads exactly what is in the pipe now: that was written before the end, and a process that goes on printing
     /// cannot make this last.
-    fn drain(&mut self, running: &mut Running) {
+    pub(crate) fn drain(&mut self, running: &mut Running) {
         let mut left = running.pipe.waiting();
         let mut buffer = vec![0; left.min(STREAM_PIECE_BYTES)];
         while left > 0 {
@@ -300,7 +303,7 @@ impl Host {
         let Some(entry) = self.calls.get_mut(call) else { return };
         let (head, tail) = match entry.stage {
             Stage::Running { head_bytes, tail_bytes } => (head_bytes, tail_bytes),
-            Stage::Waiting(_) | Stage::Over { .. } | Stage::Restarted(_) => (0, 0),
+            Stage::Waiting(_) | Stage::WaitingJob(_) | Stage::Over { .. } | Stage::Restarted(_) => (0, 0),
         };
         entry.spool.seal();
         let (body, head_bytes) = entry.spool.ends(head, tail).unwrap_or_default();

@@ -48,7 +48,8 @@ pub(crate) fn hear_of_children() -> io::Result<()> {
     Ok(())
 }
 
-/// What a child does between fork and exec: an own session, default signals, and death with the shim.
+/// What a child does between fork and exec: an own session, default signals, death with the shim, and orphans that stay
+/// below it.
 pub(crate) fn prepare_child(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt;
     let prepare = || {
@@ -61,6 +62,7 @@ pub(crate) fn prepare_child(command: &mut std::process::Command) {
             unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) }?;
         }
         nix::sys::prctl::set_pdeathsig(Some(Signal::SIGKILL))?;
+        nix::sys::prctl::set_child_subreaper(true)?;
         Ok(())
     };
     // SAFETY: the closure makes only async-signal-safe system calls and allocates nothing.

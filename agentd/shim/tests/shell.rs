@@ -14,7 +14,7 @@ mod common;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use common::{Client, Shim};
+use common::{Claim, Shim, living, processes, settle, tree};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proto::ids::CallId;
@@ -22,8 +22,6 @@ use proto::shim::outcome::{End, ExitStatus, LimitHit, Why};
 use proto::shim::reply::{Refusal, Reply};
 use proto::shim::request::Request;
 use proto::shim::start::Wish;
-
-type Claim = (&'static str, fn(Wish));
 
 const CLAIMS: [Claim; 21] = [
     ("a_call_runs_once_however_often_it_is_asked", runs_once),
@@ -50,27 +48,12 @@ const CLAIMS: [Claim; 21] = [
 ];
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if args.first().is_some_and(|arg| arg == "shim") {
-        return shim::main();
-    }
-    let ways = [("cgroup", Wish::Auto), ("marks", Wish::Marks)];
-    let named: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    for (name, claim) in CLAIMS {
-        for (way, wish) in ways {
-            let full = format!("{name}::{way}");
-            if args.iter().any(|arg| arg == "--list") {
-                if !args.iter().any(|arg| arg == "--ignored") {
-                    println!("{full}: test");
-                }
-            } else if named.is_empty() || named.iter().any(|part| full.contains(part.as_str())) {
-                // A claim that does not hold panics, which ends the program with its own status.
-                claim(wish);
-                println!("test {full} ... ok");
-            }
-        }
-    }
-    ExitCode::SUCCESS
+    common::try_claims(&CLAIMS)
+}
+
+/// A number that only this claim's processes have among their arguments: claims run beside each other.
+fn token(number: u32) -> String {
+    format!("88{number}{:07}", std::process::id())
 }
 
 fn runs_once(wish: Wish) {
@@ -128,26 +111,15 @@ fn no_forgery(wish: Wish) {
     assert_eq!(client.run("echo clean").text(), "clean\n");
 }
 
-/// The tree of issue fame: every way to hide at once.
-fn tree(token: &str) -> String {
-    format!(
-        "setsid sleep {token} & ( ( setsid sleep {token} & ) & ); bash -c 'trap \"\" TERM INT HUP; exec sleep {token}' & \
-         bash -c 'kill -STOP $$; sleep {token}' & nohup sleep {token} >/dev/null 2>&1 & disown; env -i setsid sleep {token} & \
-         chain() {{ if [ $1 -gt 0 ]; then chain $(($1-1)) & wait; else sleep {token}; fi; }}; chain 50"
-    )
-}
-
 fn hostile_trees(wish: Wish) {
     let rounds = std::env::var("TREES").ok().and_then(|count| count.parse().ok()).unwrap_or(5);
     let shim = Shim::launch(wish);
     let mut client = shim.client();
-    // Another run of this test may be on its way.
-    let own = std::process::id();
-    let earlier = format!("77{own}");
+    let earlier = token(1);
     client.run(&format!("kept=here; sleep {earlier} >/dev/null 2>&1 & setsid sleep {earlier} & true"));
     let mut late = Vec::new();
     for round in 0..rounds {
-        let token = format!("88{own}{round:05}");
+        let token = token(10 + round);
         let begun = Instant::now();
         let done = client.run_for(&tree(&token), 400);
         late.push(begun.elapsed().saturating_sub(Duration::from_millis(400)));
@@ -290,15 +262,6 @@ fn takes_over(wish: Wish) {
     assert_eq!(client.run("hi; false | true; echo $?").text(), "hello\n1\n");
 }
 
-/// Waits until the shell has told its state: the shim does that when it has been idle for a moment.
-fn settle(client: &mut Client) {
-    let begun = Instant::now();
-    let restore_point = Duration::from_millis(40);
-    while begun.elapsed() < restore_point {
-        client.ask(Request::State {}, &[]);
-    }
-}
-
 fn freed(wish: Wish) {
     let shim = Shim::launch(wish);
     let mut client = shim.client();
@@ -325,7 +288,7 @@ fn no_spoiling(wish: Wish) {
     let late = Instant::now();
     let mut stopping = false;
     loop {
-        let (_, bytes) = client.ask(Request::Read { call, offset: 0, max: 1 << 20 }, &[]);
+        let (_, bytes) = client.ask(common::read(call), &[]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if !stopping && text.contains("tick\ntick\n") {
             client.run("touch stop; wait");
@@ -412,22 +375,20 @@ fn garbage(wish: Wish) {
 }
 
 fn shutdown(wish: Wish) {
-    let token = own_token(1);
     let shim = Shim::launch(wish);
     let mut client = shim.client();
-    client.run(&format!("({}) >/dev/null 2>&1 & true", tree(&token)));
+    client.run(&format!("({}) >/dev/null 2>&1 & true", tree(&token(2))));
     client.send(Request::Shutdown {}, &[]);
     while client.receive().is_some() {}
     wait_until("the shim is gone", || !shim.is_alive() || is_zombie(shim.pid));
-    wait_until("no process is left", || living(&token) == 0);
+    wait_until("no process is left", || living(&token(2)) == 0);
 }
 
 fn shim_killed(wish: Wish) {
-    let token = own_token(2);
     let shim = Shim::launch(wish);
     let mut client = shim.client();
     let call = CallId::new();
-    client.begin(call, &format!("echo $$ >pid; echo captured; sleep {token}"), 60_000);
+    client.begin(call, &format!("echo $$ >pid; echo captured; sleep {}", token(3)), 60_000);
     while !matches!(client.receive().expect("news").0.reply, Reply::Output { .. }) {}
     let bash: i32 = std::fs::read_to_string(shim.path("pid")).expect("a file").trim().parse().expect("a pid");
     let spool = std::path::Path::new(&shim.start.state_dir).join(format!("spool/{call}.out"));
@@ -441,7 +402,7 @@ fn shim_killed(wish: Wish) {
     if let Ok(group) = shim::cgroup::own_group() {
         shim::cgroup::sweep(&group.join(format!("{}{}", shim::cgroup::PREFIX, shim.start.session.0.simple())));
     }
-    for pid in processes(&token) {
+    for pid in processes(&token(3)) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
 }
@@ -497,23 +458,4 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 
 fn is_zombie(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
-}
-
-/// An argument that no process of another run of these claims has.
-fn own_token(number: u32) -> String {
-    format!("{}{number:05}", std::process::id())
-}
-
-fn living(token: &str) -> usize {
-    processes(token).len()
-}
-
-/// Living processes that have the token as an argument.
-fn processes(token: &str) -> Vec<i32> {
-    let has = |pid: &i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == token.as_bytes())
-    };
-    let all = std::fs::read_dir("/proc").expect("processes").flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has).collect()
 }

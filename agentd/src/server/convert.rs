@@ -1,9 +1,10 @@
 //! The log's words → the wire's words. Nothing else in the daemon knows both.
 
 use proto::event::{
-    ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Compacted, CompactionStarted, Event,
-    EventBody, Notice, PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, Rewound,
-    SessionArchived, SessionCreated, SessionRenamed, SettingsChanged, Steered, TurnEnded, TurnStarted, UndoEnded,
+    ApprovalAsked, ApprovalClosed, BackgroundAsked, Block, CallBlock, CallFinished, CallStarted, Compacted,
+    CompactionStarted, Event, EventBody, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, Notice,
+    PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, Rewound, SessionArchived,
+    SessionCreated, SessionRenamed, SettingsChanged, Steered, TurnEnded, TurnStarted, TurnWoken, UndoEnded,
     UndoStarted,
 };
 use proto::json::JsonText;
@@ -109,6 +110,35 @@ fn body(entry: &Entry) -> EventBody {
             diffs: result.diffs.clone(),
             problem: result.problem.clone(),
         }),
+        Entry::JobStarted(start) => EventBody::JobStarted(JobStarted {
+            job: start.job,
+            call: start.call,
+            command: start.command.clone(),
+            description: start.description.clone(),
+            cwd: start.cwd.clone(),
+            deadline_ms: start.deadline_ms,
+            moved: start.moved,
+        }),
+        Entry::JobEnded(end) => EventBody::JobEnded(JobEnded {
+            job: end.job,
+            outcome: end.outcome.clone(),
+            duration_ms: end.duration_ms,
+            output_bytes: end.output_bytes,
+            text: end.text.clone(),
+        }),
+        Entry::JobSilent(silence) => {
+            EventBody::JobSilent(JobSilent { job: silence.job, silence_ms: silence.silence_ms })
+        }
+        Entry::JobStopAsked { job, by } => EventBody::JobStopAsked(JobStopAsked { job: *job, by: by.clone() }),
+        Entry::BackgroundAsked { call, job, by } => {
+            EventBody::BackgroundAsked(BackgroundAsked { call: *call, job: *job, by: by.clone() })
+        }
+        Entry::TurnWoken { turn, .. } => EventBody::TurnWoken(TurnWoken { turn: *turn }),
+        Entry::JobsTold { turn } => EventBody::JobsTold(JobsTold { turn: *turn }),
+        Entry::WakesSpent { wakes } => notice(&format!(
+            "Background commands began {wakes} turns in a row. They begin no more until you send a prompt, with which the \
+             model is told of what happened meanwhile."
+        )),
     }
 }
 

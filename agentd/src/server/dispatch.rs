@@ -11,7 +11,7 @@ use proto::response::{
 };
 
 use super::connection::Connection;
-use super::{convert, subscription};
+use super::{convert, jobs, subscription};
 use crate::config::ProviderKind;
 use crate::session::select::check_name;
 use crate::session::{SessionHandle, Subscription, storage_error};
@@ -53,7 +53,10 @@ fn power(request: &Request) -> Power {
         | Request::Detach(_)
         | Request::ListApprovals(_)
         | Request::Usage(_)
-        | Request::SessionDiff(_) => Power::Watch,
+        | Request::SessionDiff(_)
+        | Request::ListJobs(_)
+        | Request::ReadJob(_)
+        | Request::ShowEnv(_) => Power::Watch,
         Request::AnswerApproval(_) => Power::Approve,
         Request::CreateSession(_)
         | Request::SendPrompt(_)
@@ -66,6 +69,8 @@ fn power(request: &Request) -> Power {
         | Request::Compact(_)
         | Request::Steer(_)
         | Request::Rerun(_)
+        | Request::StopJob(_)
+        | Request::Background(_)
         | Request::Shutdown(_) => Power::Drive,
     }
 }
@@ -201,6 +206,17 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
         Request::SessionDiff(diff) => {
             let session = registry.find(&diff.session).await?;
             session.changes().await.map(Response::Changes)
+        }
+        Request::ListJobs(list) => jobs::list(registry, list.session.as_deref()).await,
+        Request::ReadJob(read) => jobs::read(registry, &read).await,
+        Request::StopJob(stop) => jobs::stop(registry, &stop.job, connection.name()).await,
+        Request::Background(background) => {
+            let session = registry.find(&background.session).await?;
+            session.background(connection.name()).await.map(Response::Moving)
+        }
+        Request::ShowEnv(show) => {
+            let session = registry.find(&show.session).await?;
+            session.env().await.map(Response::Environment)
         }
         Request::Shutdown(shutdown) => {
             server.stop_shells.store(shutdown.stop_shells, Ordering::Relaxed);

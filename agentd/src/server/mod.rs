@@ -9,6 +9,7 @@
 mod connection;
 pub mod convert;
 mod dispatch;
+mod jobs;
 pub mod listener;
 mod model_wishes;
 pub mod peer;

@@ -7,6 +7,7 @@
 //! Invariant: rows are published only after they are on disk, in order, without gaps. When the disk fails the state in
 //! memory is dropped and read again from the log: the log is the truth.
 
+mod jobs;
 pub(super) mod wishes;
 
 use std::collections::HashMap;
@@ -161,6 +162,14 @@ impl Actor {
             | Entry::Rewound { .. }
             | Entry::ThinkingStripped { .. }
             | Entry::UndoStarted(_)
+            | Entry::JobStarted(_)
+            | Entry::JobEnded(_)
+            | Entry::JobSilent(_)
+            | Entry::JobStopAsked { .. }
+            | Entry::BackgroundAsked { .. }
+            | Entry::TurnWoken { .. }
+            | Entry::JobsTold { .. }
+            | Entry::WakesSpent { .. }
             | Entry::Notice { .. } => {}
         }
     }
@@ -208,14 +217,26 @@ impl Actor {
                 let instance = shell.instance();
                 self.deeds.shell_up(shell);
                 self.take(Input::ShellReady { instance }).await;
+                self.settle_jobs(Some(instance));
                 if launched && self.head > Seq(1) && self.deeds.had_shell() {
                     let text =
                         "A new shell was started; variables, functions and background jobs of the old one are gone.";
                     self.take(Input::Noticed { text: text.to_owned() }).await;
                 }
             }
-            News::ShellAbsent => self.deeds.shell_absent(),
-            News::ShellFailed { error } => self.deeds.shell_failed(error),
+            News::ShellAbsent => {
+                self.deeds.shell_absent();
+                self.settle_jobs(None);
+            }
+            News::ShellFailed { error } => {
+                self.deeds.shell_failed(error);
+                self.settle_jobs(None);
+            }
+            News::JobsChanged { instance } => {
+                if self.deeds.is_up(instance) {
+                    self.deeds.sync_jobs(&self.machine);
+                }
+            }
             News::ShellLost { instance } => self.shell_lost(instance).await,
             News::Unanswered { what, instance } => {
                 // Else the next try would go to the shell that is gone.
@@ -230,6 +251,7 @@ impl Actor {
         if self.deeds.shell_lost(instance) {
             let text = "The session's shell process died; its commands were ended. The next call gets a new shell.";
             self.take(Input::Noticed { text: text.to_owned() }).await;
+            self.settle_jobs(None);
         }
     }
 
@@ -247,8 +269,9 @@ impl Actor {
     }
 
     async fn carry_out(&mut self, now: Timestamp, step: Step) -> Result<(), StoreError> {
-        // A prompt that is not on disk was not accepted: nothing is asked of the model for it.
-        let begins = step.entries.iter().any(|entry| matches!(entry, Entry::PromptAccepted(_)));
+        // A prompt that is not on disk was not accepted: nothing is asked of the model for it. Nor for the end of a job.
+        let is_beginning = |entry: &Entry| matches!(entry, Entry::PromptAccepted(_) | Entry::TurnWoken { .. });
+        let begins = step.entries.iter().any(is_beginning);
         let (late, early): (Vec<Effect>, Vec<Effect>) =
             step.effects.into_iter().partition(|effect| begins || effect.waits_for_disk());
         if !step.entries.is_empty() {
@@ -352,6 +375,7 @@ impl Actor {
                 | Phase::Calling(..)
                 | Phase::Undoing(_) => None,
             },
+            jobs: u32::try_from(self.machine.jobs().running().count()).unwrap_or(u32::MAX),
         }
     }
 }

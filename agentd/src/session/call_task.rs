@@ -22,6 +22,7 @@ use crate::policy::ShellFacts;
 use crate::shell::recover::{self, Remains};
 use crate::shell::{Shell, ShellError, ShellLimits};
 use crate::store::entry::Expect;
+use crate::store::job::JobStart;
 use crate::tools::call::{self, Ended, Parsed, Prospect, RunSpec};
 use crate::tools::{ToolResult, bash, output};
 
@@ -43,6 +44,8 @@ pub(super) struct CallJob {
     pub input: JsonText,
     /// What earlier commands may have done to the shell.
     pub facts: ShellFacts,
+    /// The session's background commands, for the tools that speak of them.
+    pub jobs: Vec<JobStart>,
     /// A restart of the shell stands behind it in the same reply.
     pub restart_follows: bool,
     /// Run it; else only find out what it would do.
@@ -143,9 +146,14 @@ async fn execute(
     };
     let deadline = context.config().shell.deadline.get();
     let deadline = if job.restart_follows { deadline.min(RESTART_PATIENCE) } else { deadline };
-    let spec = RunSpec { call: job.call, expect: order.expect.clone(), again: order.again, deadline };
+    let spec =
+        RunSpec { call: job.call, expect: order.expect.clone(), again: order.again, deadline, jobs: job.jobs.clone() };
     match run_with_output(&spec, &parsed, shell, news).await {
-        Ok(Ended { result, duration }) => {
+        Ok(Ended { result, duration, job: new }) => {
+            if let Some(new) = new {
+                let started = Input::JobStarted { call: job.call, new: Box::new(new) };
+                let _ = news.send(News::Happened(Box::new(started))).await;
+            }
             ended(job.call, result, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
         }
         Err(ShellError::Lost) => what_remains(session, job.call, shell.limits(), context),
@@ -192,7 +200,7 @@ fn what_remains(session: SessionId, call: CallId, limits: &ShellLimits, context:
 }
 
 /// The last part of what a command wrote before its shim died.
-fn captured(spool: &Path) -> String {
+pub(super) fn captured(spool: &Path) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let mut bytes = Vec::new();
     let read = std::fs::File::open(spool).and_then(|mut file| {

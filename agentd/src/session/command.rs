@@ -1,7 +1,8 @@
 //! What clients want of a session, and what they get.
 
 use proto::approval::{Decider, Verdict};
-use proto::ids::{ApprovalId, PromptId, Seq};
+use proto::ids::{ApprovalId, JobId, PromptId, Seq};
+use proto::job::{Environment, Job, JobOutput, Moving};
 use proto::request::ClientInfo;
 use proto::response::{Accepted, Answered, SessionInfo, SessionState, Undone, WireError};
 use proto::shim::files::{FileOp, FileReply};
@@ -71,6 +72,31 @@ pub(super) enum Command {
         op: FileOp,
         resting: bool,
         reply: Reply<FileReply>,
+    },
+    Jobs {
+        reply: Reply<Vec<Job>>,
+    },
+    JobIds {
+        reply: Reply<Vec<JobId>>,
+    },
+    ReadJob {
+        job: JobId,
+        since: u64,
+        max: u64,
+        wait_ms: u64,
+        reply: Reply<JobOutput>,
+    },
+    StopJob {
+        job: JobId,
+        by: String,
+        reply: Reply<()>,
+    },
+    Background {
+        by: String,
+        reply: Reply<Moving>,
+    },
+    Env {
+        reply: Reply<Environment>,
     },
     KnowsApproval {
         approval: ApprovalId,

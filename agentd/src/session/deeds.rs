@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proto::ids::{CallId, RequestId, SessionId};
+use proto::ids::{CallId, JobId, RequestId, SessionId};
 use proto::secret::EnvVars;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::Context;
 use super::call_task::{self, CallJob};
 use super::file_task::{self, Look, UndoTry};
+use super::job_task;
 use super::machine::{Effect, Machine};
 use super::news::News;
 use super::request_task::{self, RequestJob};
@@ -21,6 +22,7 @@ use super::spec::Spec;
 use crate::model::Conversation;
 use crate::shell::Shell;
 use crate::store::entry::StoredInput;
+use crate::store::job::JobStart;
 use crate::tools::undo;
 
 /// Output pieces that may wait between a command and its session; the shell drops pieces for a slow session, never
@@ -65,6 +67,7 @@ enum Waiting {
     Forget(CallId),
     Undo(UndoTry),
     Look(Look),
+    Jobs(job_task::Look, Vec<job_task::Known>),
 }
 
 impl Deeds {
@@ -117,7 +120,62 @@ impl Deeds {
             Effect::CancelCall { call } => self.for_shell(Waiting::Cancel(call)),
             Effect::ForgetCall { call } => self.for_shell(Waiting::Forget(call)),
             Effect::RunUndo(order) => self.undo(UndoTry { order, tries: 0 }),
+            Effect::SyncJobs => self.sync_jobs(machine),
+            Effect::StopJob { job } => self.stop_job(job),
+            Effect::ForgetJob { job } => {
+                // A shell that is not there has nothing to forget.
+                if let Slot::Up(shell) = &self.shell {
+                    let shell = shell.clone();
+                    self.tasks.spawn(async move { shell.forget(CallId(job.0)).await });
+                }
+            }
+            Effect::BackgroundCall { call, job } => {
+                if let Slot::Up(shell) = &self.shell {
+                    self.tasks.spawn(job_task::background(call, job, shell.clone(), self.news.clone()));
+                }
+            }
         }
+    }
+
+    /// Asks the shell what became of the jobs that run; without one there is nobody to ask, which is found out elsewhere.
+    pub(super) fn sync_jobs(&mut self, machine: &Machine) {
+        let running: Vec<_> = machine.jobs().running().cloned().collect();
+        if let Slot::Up(shell) = &self.shell
+            && !running.is_empty()
+        {
+            self.tasks.spawn(job_task::sync(running, shell.clone(), self.news.clone()));
+        }
+    }
+
+    /// Finds out what is known of jobs whose shim is gone.
+    pub(super) fn settle_jobs(&mut self, gone: Vec<JobStart>) {
+        let (context, news) = (Arc::clone(&self.context), self.news.clone());
+        self.tasks.spawn(job_task::settle(gone, self.session, context, news));
+    }
+
+    /// Begins to end a job.
+    pub(super) fn stop_job(&mut self, job: JobId) {
+        if let Slot::Up(shell) = &self.shell {
+            self.tasks.spawn(job_task::stop(job, shell.clone()));
+        }
+    }
+
+    /// Looks at jobs for a client, when it is known whether there is a shell.
+    pub(super) fn look_at_jobs(&mut self, look: job_task::Look, known: Vec<job_task::Known>) {
+        match &self.shell {
+            Slot::Up(shell) => {
+                self.tasks.spawn(job_task::look(look, self.session, known, Some(shell.clone())));
+            }
+            Slot::Coming { .. } => self.waiting.push(Waiting::Jobs(look, known)),
+            Slot::None => {
+                self.tasks.spawn(job_task::look(look, self.session, known, None));
+            }
+        }
+    }
+
+    /// Whether this shim is the present one.
+    pub(super) fn is_up(&self, instance: Uuid) -> bool {
+        matches!(&self.shell, Slot::Up(shell) if shell.instance() == instance)
     }
 
     /// Takes edits back.
@@ -187,6 +245,9 @@ impl Deeds {
             Waiting::Undo(this) => {
                 self.tasks.spawn(file_task::run_undo(this, shell, self.news.clone()));
             }
+            Waiting::Jobs(look, known) => {
+                self.tasks.spawn(job_task::look(look, self.session, known, Some(shell)));
+            }
             Waiting::Look(look) => {
                 self.tasks.spawn(file_task::run_look(look, shell, self.news.clone()));
             }
@@ -225,6 +286,12 @@ impl Deeds {
             watched.lost().await;
             let _ = news.send(News::ShellLost { instance: watched.instance() }).await;
         });
+        let (news, mut changed, instance) = (self.news.clone(), shell.jobs_changed(), shell.instance());
+        self.tasks.spawn(async move {
+            while changed.changed().await.is_ok() {
+                let _ = news.send(News::JobsChanged { instance }).await;
+            }
+        });
         for what in std::mem::take(&mut self.waiting) {
             self.hand_over(what, shell.clone());
         }
@@ -241,6 +308,14 @@ impl Deeds {
         self.shell = Slot::None;
         if wanted {
             self.come(true);
+        } else {
+            // Looks start no shell.
+            for what in std::mem::take(&mut self.waiting) {
+                match what {
+                    Waiting::Jobs(look, known) => self.look_at_jobs(look, known),
+                    other => self.waiting.push(other),
+                }
+            }
         }
     }
 
@@ -253,6 +328,10 @@ impl Deeds {
                 Waiting::Undo(this) => file_task::over(undo::no_shell(&this.order, &error)),
                 Waiting::Look(look) => {
                     let _ = look.reply.send(Err(file_task::unreachable_shell(&error)));
+                    continue;
+                }
+                Waiting::Jobs(look, known) => {
+                    self.look_at_jobs(look, known);
                     continue;
                 }
                 Waiting::Cancel(_) | Waiting::Forget(_) => continue,
@@ -317,6 +396,7 @@ fn job_of(machine: &Machine, call: CallId) -> Option<CallJob> {
             tool: found.tool.clone(),
             input: input.clone(),
             facts: machine.facts().clone(),
+            jobs: machine.jobs().all().cloned().collect(),
             restart_follows: machine.restart_follows(call),
             run: None,
         }),

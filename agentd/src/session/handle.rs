@@ -1,7 +1,8 @@
 //! A session's face for the server: each wish of a client as a call.
 
 use proto::approval::{Decider, Verdict};
-use proto::ids::{ApprovalId, PromptId, SessionId, UndoId};
+use proto::ids::{ApprovalId, JobId, PromptId, SessionId, UndoId};
+use proto::job::{Environment, Job, JobOutput, Moving};
 use proto::request::ClientInfo;
 use proto::response::{Accepted, Answered, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
 use proto::shim::files::FileOp;
@@ -128,6 +129,51 @@ impl SessionHandle {
     pub async fn changes(&self) -> Result<SessionChanges, WireError> {
         let reply = self.ask(|reply| Command::Look { op: FileOp::Changes {}, resting: false, reply }).await?;
         tools::undo::changes(&reply)
+    }
+
+    /// Its background commands.
+    ///
+    /// # Errors
+    /// When the session is going away.
+    pub async fn jobs(&self) -> Result<Vec<Job>, WireError> {
+        self.ask(|reply| Command::Jobs { reply }).await
+    }
+
+    /// The ids of the background commands that it knows, without a look at the shell.
+    pub async fn job_ids(&self) -> Vec<JobId> {
+        self.ask(|reply| Command::JobIds { reply }).await.unwrap_or_default()
+    }
+
+    /// Part of a background command's output, after a wait for more.
+    ///
+    /// # Errors
+    /// When it is not kept, or the shell cannot be asked.
+    pub async fn read_job(&self, job: JobId, since: u64, max: u64, wait_ms: u64) -> Result<JobOutput, WireError> {
+        self.ask(|reply| Command::ReadJob { job, since, max, wait_ms, reply }).await
+    }
+
+    /// Begins to end a background command; the answer means that this is on disk.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub async fn stop_job(&self, job: JobId, by: String) -> Result<(), WireError> {
+        self.ask(|reply| Command::StopJob { job, by, reply }).await
+    }
+
+    /// Begins to move the running command to the background; the answer means that this is on disk.
+    ///
+    /// # Errors
+    /// When no command runs.
+    pub async fn background(&self, by: String) -> Result<Moving, WireError> {
+        self.ask(|reply| Command::Background { by, reply }).await
+    }
+
+    /// The environment of the session's shell.
+    ///
+    /// # Errors
+    /// When there is no shell.
+    pub async fn env(&self) -> Result<Environment, WireError> {
+        self.ask(|reply| Command::Env { reply }).await
     }
 
     /// Whether this session asked that question, also when it is answered.

@@ -13,6 +13,8 @@ pub mod fanout;
 mod file_task;
 mod handle;
 mod instructions;
+mod job_registry;
+mod job_task;
 pub mod machine;
 mod news;
 mod open;

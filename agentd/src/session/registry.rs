@@ -266,9 +266,8 @@ impl Registry {
     /// # Errors
     /// None fits, or several do.
     pub async fn find_approval(&self, selector: &str) -> Result<(SessionHandle, ApprovalId), WireError> {
-        let handles: Vec<SessionHandle> = self.inner.lock().await.actors.values().cloned().collect();
         let mut found = Vec::new();
-        for handle in handles {
+        for handle in self.handles().await {
             let Ok(info) = handle.info().await else { continue };
             for approval in info.approvals {
                 if id_fits(&approval.id.to_string(), selector) {
@@ -372,6 +371,7 @@ fn resting(row: &SessionRow) -> SessionInfo {
         usage: Usage::default(),
         context_tokens: 0,
         context_window: 0,
+        jobs: 0,
     }
 }
 

@@ -6,6 +6,7 @@ use super::machine::Ruling;
 use super::rules::{self, RuleBook};
 use crate::config::ReadOnly;
 use crate::policy::{self, Call, Decision, Mode, ShellFacts, Verdict};
+use crate::tools::background::{self, JobInput};
 use crate::tools::call::Parsed;
 use crate::tools::editor::{self, EditorInput};
 
@@ -55,6 +56,10 @@ fn decide(parsed: &Parsed, basis: &Basis<'_>, book: &RuleBook) -> Decision {
     let path;
     let call = match parsed {
         Parsed::Command(command) => Call::Bash { command },
+        // A background command is decided exactly like any other.
+        Parsed::Background(input) => Call::Bash { command: &input.command },
+        Parsed::Job(JobInput::List | JobInput::Output { .. }) => Call::Other { tool: background::OUTPUT },
+        Parsed::Job(JobInput::Stop { .. }) => Call::Other { tool: background::STOP },
         Parsed::Restart => Call::BashRestart,
         Parsed::Editor(input) => {
             path = basis.cwd.join(input.path());
@@ -73,8 +78,9 @@ fn decide(parsed: &Parsed, basis: &Basis<'_>, book: &RuleBook) -> Decision {
 fn allow(parsed: &Parsed, basis: &Basis<'_>, book: &RuleBook, reason: String, rule: Option<String>) -> Ruling {
     let view = match parsed {
         Parsed::Editor(input) => editor::is_view(input),
-        Parsed::Search(_) => true,
-        Parsed::Command(_) | Parsed::Restart => false,
+        // What stops a job of the session's own takes back what was allowed.
+        Parsed::Search(_) | Parsed::Job(_) => true,
+        Parsed::Command(_) | Parsed::Background(_) | Parsed::Restart => false,
     };
     if let Some(problem) = book.problems.first().filter(|_| !view) {
         return Ruling::Ask { reason: format!("nothing is allowed by itself while {problem}") };
@@ -83,9 +89,11 @@ fn allow(parsed: &Parsed, basis: &Basis<'_>, book: &RuleBook, reason: String, ru
         (Some(rule), _, _) => Ruling::Allow { rule },
         (None, true, _) | (None, _, ReadOnly::Run) => Ruling::Allow { rule: reason },
         (None, false, ReadOnly::Ask) => match parsed {
-            Parsed::Command(_) => Ruling::Ask { reason: "it runs a command".into() },
+            Parsed::Command(_) | Parsed::Background(_) => Ruling::Ask { reason: "it runs a command".into() },
             Parsed::Restart => Ruling::Ask { reason: "it ends everything the shell runs".into() },
-            Parsed::Editor(_) | Parsed::Search(_) => Ruling::Ask { reason: "it changes a file".into() },
+            Parsed::Editor(_) | Parsed::Search(_) | Parsed::Job(_) => {
+                Ruling::Ask { reason: "it changes a file".into() }
+            }
         },
     }
 }

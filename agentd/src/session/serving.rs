@@ -3,6 +3,7 @@
 use super::actor::Actor;
 use super::actor::wishes::conflict;
 use super::command::{Command, Subscription};
+use super::job_task::Look;
 use super::machine::{Input, Phase};
 
 impl Actor {
@@ -60,6 +61,18 @@ impl Actor {
             }
             Command::Undo { order, reply } => self.undo(order, reply).await,
             Command::Look { op, resting, reply } => self.look(op, resting, reply),
+            Command::Jobs { reply } => self.look_at_jobs(Look::List(reply)),
+            Command::JobIds { reply } => {
+                let _ = reply.send(Ok(self.machine.jobs().all().map(|start| start.job).collect()));
+            }
+            Command::ReadJob { job, since, max, wait_ms, reply } => self.read_job(job, since, max, wait_ms, reply),
+            Command::StopJob { job, by, reply } => {
+                let _ = reply.send(self.stop_job(job, by).await);
+            }
+            Command::Background { by, reply } => {
+                let _ = reply.send(self.background(by).await);
+            }
+            Command::Env { reply } => self.look_at_jobs(Look::Env(reply)),
             Command::KnowsApproval { approval, reply } => {
                 let asking = self.machine.asking().is_some_and(|asked| asked.id == approval);
                 let _ = reply.send(Ok(asking || self.machine.answer_of(approval).is_some()));
@@ -87,11 +100,13 @@ impl Actor {
                 let result = self.stored(());
                 if result.is_ok() {
                     self.deeds.end_shell().await;
+                    self.settle_jobs(None);
                 }
                 let _ = reply.send(result);
             }
             Command::EndShell { reply } => {
                 self.deeds.end_shell().await;
+                self.settle_jobs(None);
                 let _ = reply.send(Ok(()));
             }
         }

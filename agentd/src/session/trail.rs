@@ -141,7 +141,15 @@ impl Trail {
             | Entry::Renamed { .. }
             | Entry::Archived { .. }
             | Entry::UndoStarted(_)
-            | Entry::UndoEnded(_) => {}
+            | Entry::UndoEnded(_)
+            | Entry::JobStarted(_)
+            | Entry::JobEnded(_)
+            | Entry::JobSilent(_)
+            | Entry::JobStopAsked { .. }
+            | Entry::BackgroundAsked { .. }
+            | Entry::TurnWoken { .. }
+            | Entry::JobsTold { .. }
+            | Entry::WakesSpent { .. } => {}
         }
     }
 
@@ -240,6 +248,26 @@ impl Trail {
             Entry::Notice { .. } => Line::new(Level::DEBUG, "notice"),
             Entry::Renamed { by, .. } => info("renamed").by(by),
             Entry::Archived { by } => info("archived").by(by),
+            Entry::JobStarted(start) => self.of_call(Level::INFO, &format!("job {}:", start.job.short()), start.call),
+            Entry::JobEnded(end) => {
+                let (level, outcome, exit_status) = ending(&end.outcome);
+                Line {
+                    outcome: Some(outcome),
+                    exit_status,
+                    duration_ms: Some(end.duration_ms),
+                    ..Line::new(level, format!("job {} {outcome}", end.job.short()))
+                }
+            }
+            Entry::JobSilent(silence) => info(&format!("job {} is silent", silence.job.short())),
+            Entry::JobStopAsked { job, by } => info(&format!("stop of job {}", job.short())).by(by),
+            Entry::BackgroundAsked { call, by, .. } => {
+                self.of_call(Level::INFO, "moves to the background:", *call).by(by)
+            }
+            Entry::TurnWoken { .. } => info("turn started for a job"),
+            Entry::JobsTold { .. } => Line::new(Level::DEBUG, "model told of jobs"),
+            Entry::WakesSpent { wakes } => {
+                Line::new(Level::WARN, format!("jobs began {wakes} turns in a row; no more without a prompt"))
+            }
             Entry::UndoStarted(order) => info("undo started").by(&order.by),
             Entry::UndoEnded(result) => Line {
                 problem: result.problem.as_ref().map(|problem| problem.code.as_str()),
@@ -268,6 +296,7 @@ fn ending(outcome: &Outcome) -> (Level, &'static str, Option<i32>) {
         Outcome::Denied {} => (CALLS, "denied", None),
         Outcome::NotRun {} => (CALLS, "not_run", None),
         Outcome::Unknown {} => (Level::WARN, "unknown", None),
+        Outcome::Background { .. } => (Level::INFO, "background", None),
     }
 }
 

@@ -7,7 +7,7 @@
 use proto::approval::{Approval, Decider, Verdict};
 use proto::diff::FileDiff;
 use proto::event::{Problem, TurnOutcome, Usage};
-use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp, TurnId, UndoId};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Timestamp, TurnId, UndoId};
 use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -17,6 +17,8 @@ mod work;
 
 pub use reply::{CallResult, StoredBlock, StoredCall, StoredInput, StoredKind, StoredReply};
 pub use work::{PauseKind, Settings, StoredSummary};
+
+use super::job::{JobEnd, JobSilence, JobStart};
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,6 +221,47 @@ pub enum Entry {
     UndoStarted(UndoOrder),
     /// They were, or could not be.
     UndoEnded(UndoResult),
+    /// A command runs in the background.
+    JobStarted(JobStart),
+    /// It is over.
+    JobEnded(JobEnd),
+    /// It prints nothing.
+    JobSilent(JobSilence),
+    /// The user wants it ended.
+    JobStopAsked {
+        /// The job.
+        job: JobId,
+        /// Who asked.
+        by: String,
+    },
+    /// The user wants the running command in the background.
+    BackgroundAsked {
+        /// The call.
+        call: CallId,
+        /// The job that it will be.
+        job: JobId,
+        /// Who asked.
+        by: String,
+    },
+    /// A turn began without a prompt, because of what happened to jobs; the model is told of all that it does not know.
+    TurnWoken {
+        /// The turn.
+        turn: TurnId,
+        /// What holds for approvals.
+        approve: ApproveMode,
+        /// When.
+        at: Timestamp,
+    },
+    /// The model is told of what happened to jobs.
+    JobsTold {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// No more turns are begun without a prompt, until there is one.
+    WakesSpent {
+        /// How many there were.
+        wakes: u32,
+    },
 }
 
 /// A wish to take edits back.
@@ -344,6 +387,14 @@ impl Entry {
             Self::ThinkingStripped { .. } => "thinking_stripped",
             Self::UndoStarted(_) => "undo_started",
             Self::UndoEnded(_) => "undo_ended",
+            Self::JobStarted(_) => "job_started",
+            Self::JobEnded(_) => "job_ended",
+            Self::JobSilent(_) => "job_silent",
+            Self::JobStopAsked { .. } => "job_stop_asked",
+            Self::BackgroundAsked { .. } => "background_asked",
+            Self::TurnWoken { .. } => "turn_woken",
+            Self::JobsTold { .. } => "jobs_told",
+            Self::WakesSpent { .. } => "wakes_spent",
         }
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod entry;
+pub mod job;
 mod read;
 mod schema;
 mod usage;

@@ -57,14 +57,18 @@ pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>, Store
     session_rows(connection, select_sessions!("ORDER BY active_at DESC"))
 }
 
-/// A session rests when its last row is one of these: whatever was queued when a turn ended began in the same commit.
+/// A session rests when its last row is one of these, because whatever was queued when a turn ended began in the same
+/// commit, and when no job of it runs.
 pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, StoreError> {
     session_rows(
         connection,
         select_sessions!(
-            "WHERE archived = 0 AND (
+            "WHERE archived = 0 AND ((
                  SELECT kind FROM events WHERE session = sessions.id ORDER BY seq DESC LIMIT 1
-             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended', 'settings_changed')
+             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended', 'settings_changed', 'job_ended',
+             'wakes_spent')
+             OR (SELECT count(*) FROM events WHERE session = sessions.id AND kind = 'job_started')
+              > (SELECT count(*) FROM events WHERE session = sessions.id AND kind = 'job_ended'))
              ORDER BY active_at"
         ),
     )

@@ -161,7 +161,15 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::Rewound { .. }
         | Entry::ThinkingStripped { .. }
         | Entry::UndoStarted(_)
-        | Entry::UndoEnded(_) => {}
+        | Entry::UndoEnded(_)
+        | Entry::JobStarted(_)
+        | Entry::JobEnded(_)
+        | Entry::JobSilent(_)
+        | Entry::JobStopAsked { .. }
+        | Entry::BackgroundAsked { .. }
+        | Entry::TurnWoken { .. }
+        | Entry::JobsTold { .. }
+        | Entry::WakesSpent { .. } => {}
     }
     Ok(())
 }

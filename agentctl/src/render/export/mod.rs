@@ -13,7 +13,7 @@ use proto::diff::FileDiff;
 use proto::event::{Block, CallFinished, Event, EventBody, Usage};
 use proto::ids::Timestamp;
 
-use super::{Line, approval, call, model, notes, time};
+use super::{Line, approval, call, jobs, model, notes, time};
 
 /// One part of a transcript.
 #[derive(Debug)]
@@ -56,6 +56,9 @@ impl CallEntry {
         }
     }
 }
+
+/// Columns of lines that a terminal would fit to its own width.
+const EXPORT_COLUMNS: usize = 120;
 
 /// What a reader sees of a log.
 pub(crate) fn entries(events: &[Event]) -> Vec<Entry> {
@@ -116,7 +119,19 @@ pub(crate) fn entries(events: &[Event]) -> Vec<Entry> {
             EventBody::Compacted(it) => entries.push(Entry::Line(model::compacted(it))),
             EventBody::Steered(it) => entries.push(Entry::Line(model::steered(it))),
             EventBody::Rewound(it) => entries.push(Entry::Line(model::rewound(it))),
+            body @ (EventBody::JobStarted(_)
+            | EventBody::JobEnded(_)
+            | EventBody::JobSilent(_)
+            | EventBody::JobStopAsked(_)
+            | EventBody::BackgroundAsked(_)) => {
+                entries.extend(jobs::event(body, EXPORT_COLUMNS).into_iter().map(Entry::Line));
+            }
+            EventBody::TurnWoken(_) => {
+                since = event.at;
+                usage = Usage::default();
+            }
             EventBody::SessionCreated(_)
+            | EventBody::JobsTold(_)
             | EventBody::CompactionStarted(_)
             | EventBody::RequestSent(_)
             | EventBody::RequestFailed(_)

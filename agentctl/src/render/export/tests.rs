@@ -35,6 +35,7 @@ fn info() -> SessionInfo {
         usage: Usage::default(),
         context_tokens: 0,
         context_window: 0,
+        jobs: 0,
     }
 }
 

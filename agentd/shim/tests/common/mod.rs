@@ -6,8 +6,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
 use proto::ids::{CallId, SessionId};
 use proto::secret::{EnvVars, Secret};
@@ -16,6 +16,34 @@ use proto::shim::outcome::RunEnd;
 use proto::shim::reply::{FromShim, Reply};
 use proto::shim::request::{Request, ToShim};
 use proto::shim::start::{Limits, Start, Started, Wish};
+
+/// A claim and its name; it is tried in both ways of accounting.
+pub(crate) type Claim = (&'static str, fn(Wish));
+
+/// The program: a shim when it is started as one, else a test harness for the claims.
+pub(crate) fn try_claims(claims: &[Claim]) -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.first().is_some_and(|arg| arg == "shim") {
+        return shim::main();
+    }
+    let ways = [("cgroup", Wish::Auto), ("marks", Wish::Marks)];
+    let named: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    for (name, claim) in claims {
+        for (way, wish) in ways {
+            let full = format!("{name}::{way}");
+            if args.iter().any(|arg| arg == "--list") {
+                if !args.iter().any(|arg| arg == "--ignored") {
+                    println!("{full}: test");
+                }
+            } else if named.is_empty() || named.iter().any(|part| full.contains(part.as_str())) {
+                // A claim that does not hold panics, which ends the program with its own status.
+                claim(wish);
+                println!("test {full} ... ok");
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
 
 /// A shim in a directory of its own; it is shut down when this is dropped.
 pub(crate) struct Shim {
@@ -206,5 +234,42 @@ impl Client {
 
     pub(crate) fn run(&mut self, command: &str) -> Done {
         self.run_for(command, 20_000)
+    }
+}
+
+/// A wish to read all that fits one answer, at once.
+pub(crate) fn read(call: CallId) -> Request {
+    Request::Read { call, offset: 0, max: 1 << 20, wait_ms: 0, until_end: false, asker: None }
+}
+
+/// The tree of issue fame: every way to hide at once.
+pub(crate) fn tree(token: &str) -> String {
+    format!(
+        "setsid sleep {token} & ( ( setsid sleep {token} & ) & ); bash -c 'trap \"\" TERM INT HUP; exec sleep {token}' & \
+         bash -c 'kill -STOP $$; sleep {token}' & nohup sleep {token} >/dev/null 2>&1 & disown; env -i setsid sleep {token} & \
+         chain() {{ if [ $1 -gt 0 ]; then chain $(($1-1)) & wait; else sleep {token}; fi; }}; chain 50"
+    )
+}
+
+pub(crate) fn living(token: &str) -> usize {
+    processes(token).len()
+}
+
+/// Living processes that have the token as an argument.
+pub(crate) fn processes(token: &str) -> Vec<i32> {
+    let has = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == token.as_bytes())
+    };
+    let all = std::fs::read_dir("/proc").expect("processes").flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has).collect()
+}
+
+/// Waits until the shell has told its state: the shim does that when it has been idle for a moment.
+pub(crate) fn settle(client: &mut Client) {
+    let begun = Instant::now();
+    let restore_point = Duration::from_millis(40);
+    while begun.elapsed() < restore_point {
+        client.ask(Request::State {}, &[]);
     }
 }

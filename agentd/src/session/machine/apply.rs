@@ -102,7 +102,15 @@ impl Machine {
                 }
                 self.phase = Phase::Idle;
             }
-            Entry::Created(_) | Entry::Notice { .. } | Entry::Renamed { .. } | Entry::Archived { .. } => {}
+            Entry::JobStarted(start) => self.jobs.started(start),
+            Entry::JobEnded(end) => self.jobs.ended_now(end),
+            Entry::JobSilent(silence) => self.jobs.silent(silence),
+            Entry::JobStopAsked { job, .. } => self.jobs.stop_asked(*job),
+            Entry::TurnWoken { turn, approve, at } => self.begin_woken(*turn, *approve, *at),
+            Entry::JobsTold { .. } => self.tell_jobs(),
+            Entry::WakesSpent { .. } => self.jobs.wakes_spent(),
+            Entry::Archived { .. } => self.jobs.archive(),
+            Entry::Created(_) | Entry::Notice { .. } | Entry::Renamed { .. } | Entry::BackgroundAsked { .. } => {}
         }
     }
 
@@ -124,7 +132,8 @@ impl Machine {
             // The directory is asked of the shell itself before each call.
             Ok(Parsed::Command(command)) => self.facts = self.facts.after(&command).with_known_directory(),
             Ok(Parsed::Restart) => self.facts = ShellFacts::restarted(),
-            Ok(Parsed::Editor(_) | Parsed::Search(_)) | Err(_) => {}
+            // A background command has a shell of its own.
+            Ok(Parsed::Editor(_) | Parsed::Search(_) | Parsed::Background(_) | Parsed::Job(_)) | Err(_) => {}
         }
     }
 
@@ -134,7 +143,8 @@ impl Machine {
         self.mark(prompt, &queued.text);
         self.forget_raised();
         self.push_user(text_block(&queued.text));
-        self.phase = Phase::Ready(Turn { started_at: began, ..Turn::new(id, prompt, queued.approve, queued.text) });
+        self.jobs.prompted();
+        self.phase = Phase::Ready(Turn { started_at: began, ..Turn::new(id, Some(prompt), queued.approve, queued.text) });
     }
 
     fn take_reply(&mut self, reply: &StoredReply) {
@@ -219,6 +229,11 @@ impl Machine {
             | Phase::Paused(turn, _)
             | Phase::Calling(turn, _) => Some(turn),
         }
+    }
+
+    /// Adds a text that the daemon speaks on the user's side.
+    pub(super) fn push_note(&mut self, text: &str) {
+        self.push_user(text_block(text));
     }
 
     /// Adds a block the user side speaks. Neighbours of one role are one message: a prompt after an interrupted turn

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use proto::event::TurnOutcome;
-use proto::ids::{PromptId, RequestId, TurnId};
+use proto::ids::{RequestId, TurnId};
 use proto::json::JsonText;
 use proto::request::ApproveMode;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::decide::Run;
 use super::reply::failed;
@@ -134,8 +133,7 @@ impl Run<'_> {
 
 impl Machine {
     pub(super) fn apply_compaction_started(&mut self, id: TurnId, transcript: Option<usize>) {
-        let standalone =
-            || Turn { standalone: true, ..Turn::new(id, PromptId(Uuid::nil()), ApproveMode::Deny, String::new()) };
+        let standalone = || Turn { standalone: true, ..Turn::new(id, None, ApproveMode::Deny, String::new()) };
         let mut turn = self.turn().cloned().unwrap_or_else(standalone);
         let tries = turn.compacting.map_or(0, |compacting| compacting.tries);
         turn.compacting = Some(Compacting { transcript, tries });

@@ -81,6 +81,11 @@ impl Run<'_> {
                     self.next_turn();
                 }
             }
+            Input::JobStarted { call, new } => self.job_started(call, *new),
+            Input::JobEnded { job, report } => self.job_ended(job, *report),
+            Input::JobSilent { job, output_bytes } => self.job_silent(job, output_bytes),
+            Input::JobStopAsked { job, by } => self.job_stop_asked(job, by),
+            Input::BackgroundAsked { job, by } => self.background_asked(job, by),
             Input::ArchiveAsked { by } => self.record(Entry::Archived { by }),
         }
     }
@@ -90,12 +95,12 @@ impl Run<'_> {
         self.next_turn();
     }
 
-    /// Starts the turn of the oldest queued prompt when nothing else runs.
+    /// Starts the turn of the oldest queued prompt when nothing else runs; without one, a turn that jobs ask for.
     pub(super) fn next_turn(&mut self) {
         if !matches!(self.machine.phase, Phase::Idle) {
             return;
         }
-        let Some(prompt) = self.machine.queue.front().map(|queued| queued.prompt) else { return };
+        let Some(prompt) = self.machine.queue.front().map(|queued| queued.prompt) else { return self.wake() };
         let turn = TurnId((self.ids)());
         let at = self.now;
         self.record(Entry::TurnStarted { turn, prompt, at });
@@ -115,8 +120,12 @@ impl Run<'_> {
             return self.pause(&turn, kind, why);
         }
         self.compact_when_due(&turn);
-        if !self.machine.notes.is_empty() && !self.machine.is_compacting() {
-            self.record(Entry::NotesGiven { turn: id });
+        // What is said while a summary is asked for would be in no later request.
+        if !self.machine.is_compacting() {
+            self.tell_before_request(id);
+            if !self.machine.notes.is_empty() {
+                self.record(Entry::NotesGiven { turn: id });
+            }
         }
         let request = RequestId((self.ids)());
         self.send_try(id, Try { request, attempt: 1 });

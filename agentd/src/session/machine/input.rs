@@ -2,12 +2,13 @@
 
 use proto::approval::{Decider, Subject, Verdict};
 use proto::event::Problem;
-use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Timestamp};
 use uuid::Uuid;
 
 use crate::model::Reply;
 use crate::store::entry::{Expect, Prompt, Settings, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
+use crate::tools::background::{NewJob, Report};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -118,6 +119,41 @@ pub enum Input {
     UndoAsked(UndoOrder),
     /// They were taken back, or could not be.
     UndoEnded(Box<UndoResult>),
+    /// A call began a background command, or became one.
+    JobStarted {
+        /// The call.
+        call: CallId,
+        /// The job.
+        new: Box<NewJob>,
+    },
+    /// A background command is over.
+    JobEnded {
+        /// The job.
+        job: JobId,
+        /// How.
+        report: Box<Report>,
+    },
+    /// A background command prints nothing.
+    JobSilent {
+        /// The job.
+        job: JobId,
+        /// Its output so far.
+        output_bytes: u64,
+    },
+    /// A client wants a background command ended.
+    JobStopAsked {
+        /// The job.
+        job: JobId,
+        /// Who.
+        by: String,
+    },
+    /// A client wants the running command in the background.
+    BackgroundAsked {
+        /// The job that it will be.
+        job: JobId,
+        /// Who.
+        by: String,
+    },
     /// A client archived the session.
     ArchiveAsked {
         /// Who.

@@ -10,9 +10,9 @@ use proto::request::ApproveMode;
 use uuid::Uuid;
 
 use super::account::Account;
+use super::jobs::Jobs;
 use super::pausing::Caps;
 use super::steering::Mark;
-
 use crate::model::Message;
 use crate::policy::ShellFacts;
 use crate::store::entry::{CallResult, Expect, PauseKind, Prompt, Settings, StoredInput, UndoOrder};
@@ -61,6 +61,7 @@ pub struct Machine {
     pub(super) facts_of: Option<Uuid>,
     /// Hints that the model has had.
     pub(super) hinted: Vec<Hint>,
+    pub(super) jobs: Jobs,
     pub(super) phase: Phase,
     pub(super) account: Account,
     pub(super) settings: Option<Settings>,
@@ -106,8 +107,8 @@ pub enum Phase {
 pub struct Turn {
     /// Its id.
     pub id: TurnId,
-    /// Its prompt.
-    pub prompt: PromptId,
+    /// Its prompt; none when a background command began it.
+    pub prompt: Option<PromptId>,
     /// What the prompt says about approvals.
     pub approve: ApproveMode,
     /// Requests so far.
@@ -135,7 +136,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    pub(super) fn new(id: TurnId, prompt: PromptId, approve: ApproveMode, text: String) -> Self {
+    pub(super) fn new(id: TurnId, prompt: Option<PromptId>, approve: ApproveMode, text: String) -> Self {
         Self {
             id,
             prompt,
@@ -275,6 +276,7 @@ impl Machine {
             facts: ShellFacts::restarted(),
             facts_of: None,
             hinted: Vec::new(),
+            jobs: Jobs::default(),
             phase: Phase::Idle,
             account: Account::default(),
             settings: None,

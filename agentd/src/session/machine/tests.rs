@@ -1,11 +1,14 @@
 //! Claims about the machine: tables for the named cases, a property for everything else in [`lives`].
 
+mod jobs;
 mod lives;
 mod model_work;
 
+use std::time::Duration;
+
 use proto::approval::{Decider, OtherSubject, Subject, Verdict};
 use proto::event::{Outcome, Problem, TurnOutcome, Usage};
-use proto::ids::{CallId, PromptId, RequestId, SessionId, Timestamp, UndoId};
+use proto::ids::{CallId, JobId, PromptId, RequestId, SessionId, Timestamp, UndoId};
 use proto::json::JsonText;
 use proto::request::ApproveMode;
 use uuid::Uuid;
@@ -15,6 +18,7 @@ use crate::content::Part;
 use crate::model::{BlockKind, Reply, ReplyBlock, Role, StopReason, ToolInput, ToolUse};
 use crate::store::entry::{Entry, Expect, Prompt, Settings, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
+use crate::tools::background::{Cause, NewJob, Report};
 
 /// A machine under test: deterministic ids, a clock of its own, everything recorded.
 struct Bench {
@@ -22,11 +26,12 @@ struct Bench {
     now: u64,
     made: u128,
     log: Vec<Entry>,
+    jobs: Vec<JobId>,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self { machine: machine(), now: 1_000, made: 0, log: Vec::new() }
+        Self { machine: machine(), now: 1_000, made: 0, log: Vec::new(), jobs: Vec::new() }
     }
 
     fn step(&mut self, input: Input) -> Vec<Effect> {
@@ -98,6 +103,32 @@ impl Bench {
         let note = Some("note".into());
         let (by, diffs) = ("t".into(), Vec::new());
         self.step(Input::UndoEnded(Box::new(UndoResult { undo, by, diffs, left: 0, newest: 0, problem: None, note })))
+    }
+
+    /// A job begins, in the call that runs if one does.
+    fn job_start(&mut self) -> Vec<Effect> {
+        self.made += 1;
+        let (id, command) = (Uuid::from_u128(self.made), format!("make {}.", self.made));
+        let (deadline, silence) = (Duration::from_secs(60), Some(Duration::from_secs(9)));
+        let (description, cwd) = (String::new(), "/w".into());
+        let new = NewJob { job: JobId(id), command, description, cwd, deadline, silence, moved: false };
+        self.jobs.push(new.job);
+        self.step(Input::JobStarted { call: CallId(id), new: Box::new(new) })
+    }
+
+    fn some_job(&self, pick: u8) -> JobId {
+        let at = usize::from(pick) % self.jobs.len().max(1);
+        self.jobs.get(at).copied().unwrap_or(JobId(Uuid::max()))
+    }
+
+    fn job_end(&mut self, pick: u8) -> Vec<Effect> {
+        let job = self.some_job(pick);
+        let stopped = pick.is_multiple_of(4);
+        let outcome = if stopped { Outcome::Interrupted {} } else { Outcome::Exited { status: 0 } };
+        let text = format!("job {job} ended.");
+        let cause = if stopped { Cause::Asked } else { Cause::Own };
+        let report = Report { outcome, duration_ms: 1, output_bytes: 2, spool: None, cause, text };
+        self.step(Input::JobEnded { job, report: Box::new(report) })
     }
 
     fn kinds(&self) -> Vec<&'static str> {
@@ -452,7 +483,7 @@ fn queued_prompts_wait_their_turn_and_can_be_taken_back() {
     bench.step(Input::PromptWithdrawn { prompt: queued[0], by: "t".into() });
     bench.reply(StopReason::EndTurn, vec![text("a")]);
     assert_eq!(bench.machine.queued().count(), 0);
-    assert_eq!(bench.machine.turn().unwrap().prompt, queued[1]);
+    assert_eq!(bench.machine.turn().unwrap().prompt, Some(queued[1]));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::store::job::Tell;
 
 /// What a random life of a session is made of.
 #[derive(Clone, Debug)]
@@ -26,6 +27,11 @@ enum Move {
     Rerun(bool),
     Settings,
     TooLong,
+    JobStart,
+    JobEnd(u8),
+    JobSilent(u8),
+    JobStop(u8),
+    Archive,
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -47,6 +53,11 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => Just(Move::TooLong),
         2 => Just(Move::Undo),
         3 => any::<bool>().prop_map(Move::Undone),
+        3 => Just(Move::JobStart),
+        4 => any::<u8>().prop_map(Move::JobEnd),
+        1 => any::<u8>().prop_map(Move::JobSilent),
+        1 => any::<u8>().prop_map(Move::JobStop),
+        1 => Just(Move::Archive),
     ];
     proptest::collection::vec(one, 1..80)
 }
@@ -151,7 +162,19 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
         Move::Retry => drop(bench.step(Input::RetryAsked { by: "t".into() })),
         Move::Undo => drop(bench.undo()),
         Move::Undone(fits) => drop(bench.undone(*fits)),
-        Move::Reply(..) | Move::Fail(_) | Move::TooLong => {}
+        Move::JobStart => drop(bench.job_start()),
+        Move::JobEnd(pick) => drop(bench.job_end(*pick)),
+        Move::JobSilent(pick) => {
+            let job = bench.some_job(*pick);
+            bench.step(Input::JobSilent { job, output_bytes: 3 });
+        }
+        Move::JobStop(pick) => {
+            let job = bench.some_job(*pick);
+            bench.step(Input::JobStopAsked { job, by: "t".into() });
+        }
+        // Seldom: most lives are to go on.
+        Move::Archive if bench.now.is_multiple_of(3) => drop(bench.step(Input::ArchiveAsked { by: "t".into() })),
+        Move::Reply(..) | Move::Fail(_) | Move::TooLong | Move::Archive => {}
     }
 }
 
@@ -190,6 +213,7 @@ fn check(bench: &Bench) {
     if !bench.log.iter().any(cut) {
         assert_eq!(history.iter().map(|message| told(message)).sum::<usize>(), undone, "each undo is told once");
     }
+    check_jobs(bench);
     let mut state: HashMap<CallId, u32> = HashMap::new();
     for entry in &bench.log {
         match entry {
@@ -204,6 +228,40 @@ fn check(bench: &Bench) {
         }
     }
     assert!(state.values().all(|results| *results <= 1), "two results for one call");
+}
+
+/// Each job ends once; what the model is to be told of it, it is told once at most, and at once when nothing else runs; and
+/// it is not woken without end.
+fn check_jobs(bench: &Bench) {
+    let all: String =
+        bench.machine.history().iter().flat_map(|message| &message.content).map(JsonText::as_str).collect();
+    let (mut ended, mut wakes) = (Vec::new(), 0);
+    for entry in &bench.log {
+        match entry {
+            Entry::JobEnded(end) => {
+                assert!(!ended.contains(&end.job), "ended twice");
+                ended.push(end.job);
+                let told = all.matches(&end.text).count();
+                assert!(told <= usize::from(end.tell != Tell::Never), "{} was told {told} times", end.text);
+            }
+            Entry::TurnStarted { .. } => wakes = 0,
+            Entry::TurnWoken { .. } => {
+                wakes += 1;
+                assert!(wakes <= 10, "woken without end");
+            }
+            _ => {}
+        }
+    }
+    let archived = bench.log.iter().any(|entry| matches!(entry, Entry::Archived { .. }));
+    if matches!(bench.machine.phase(), Phase::Idle) && !archived && wakes < 10 {
+        let waking = bench.log.iter().filter_map(|entry| match entry {
+            Entry::JobEnded(end) if end.tell == Tell::Wake => Some(&end.text),
+            _ => None,
+        });
+        for text in waking {
+            assert_eq!(all.matches(text.as_str()).count(), 1, "{text} was not told though nothing runs");
+        }
+    }
 }
 
 proptest! {
