@@ -144,7 +144,8 @@ impl Machine {
         self.forget_raised();
         self.push_user(text_block(&queued.text));
         self.jobs.prompted();
-        self.phase = Phase::Ready(Turn { started_at: began, ..Turn::new(id, Some(prompt), queued.approve, queued.text) });
+        self.phase =
+            Phase::Ready(Turn { started_at: began, ..Turn::new(id, Some(prompt), queued.approve, queued.text) });
     }
 
     fn take_reply(&mut self, reply: &StoredReply) {

@@ -35,6 +35,8 @@ pub struct Jobs {
     /// All there ever were: what is known is not recorded again.
     known: BTreeSet<JobId>,
     untold: Vec<Untold>,
+    /// Told since the last prompt: unknown again when that is taken back.
+    told: Vec<Untold>,
     /// Turns without a prompt since the last prompt.
     wakes: u32,
     /// The user was told that there will be no more.
@@ -124,11 +126,19 @@ impl Jobs {
 
     /// Everything the model does not know, which it knows from now on.
     pub(super) fn take_untold(&mut self) -> Option<String> {
-        let texts: Vec<String> = std::mem::take(&mut self.untold).into_iter().map(|untold| untold.text).collect();
-        (!texts.is_empty()).then(|| texts.join("\n\n"))
+        let texts: Vec<&str> = self.untold.iter().map(|untold| untold.text.as_str()).collect();
+        let text = (!texts.is_empty()).then(|| texts.join("\n\n"));
+        self.told.append(&mut self.untold);
+        text
+    }
+
+    /// The last prompt and what followed left the history.
+    pub(super) fn rewound(&mut self) {
+        self.untold.splice(..0, self.told.drain(..));
     }
 
     pub(super) fn prompted(&mut self) {
+        self.told.clear();
         self.wakes = 0;
         self.spent = false;
     }

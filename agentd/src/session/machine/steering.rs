@@ -76,6 +76,7 @@ impl Machine {
             Arc::make_mut(last).content.truncate(mark.blocks);
         }
         self.notes.clear();
+        self.jobs.rewound();
         self.account.forget();
     }
 

@@ -253,7 +253,8 @@ fn check_jobs(bench: &Bench) {
         }
     }
     let archived = bench.log.iter().any(|entry| matches!(entry, Entry::Archived { .. }));
-    if matches!(bench.machine.phase(), Phase::Idle) && !archived && wakes < 10 {
+    let summed_up = bench.log.iter().any(|entry| matches!(entry, Entry::Compacted(_)));
+    if matches!(bench.machine.phase(), Phase::Idle) && !archived && !summed_up && wakes < 10 {
         let waking = bench.log.iter().filter_map(|entry| match entry {
             Entry::JobEnded(end) if end.tell == Tell::Wake => Some(&end.text),
             _ => None,
