@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
 use crate::event::Event;
+use crate::handshake::Role;
 use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp, UndoId};
 use crate::live::Live;
-use crate::request::ClientInfo;
 
 /// A frame from the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +28,8 @@ pub enum ServerFrame {
     Lagged(Lagged),
     /// The daemon is going away; connect again.
     Goodbye(Goodbye),
+    /// Who is attached to a session this connection is attached to, whenever that changes.
+    Presence(Presence),
 }
 
 /// The answer to a request.
@@ -82,6 +84,26 @@ pub struct Lagged {
 pub struct Goodbye {
     /// Why.
     pub reason: String,
+}
+
+/// Who is attached to a session. Not a row: it is of the moment, and the log is for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Presence {
+    /// The session.
+    pub session: SessionId,
+    /// All attached clients, this one included, in the order in which they came.
+    pub clients: Vec<Attendee>,
+}
+
+/// An attached client, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attendee {
+    /// Program name, for example `agentctl`.
+    pub program: String,
+    /// Its terminal, for example `pts/3`; empty without one.
+    pub terminal: String,
+    /// What it may do.
+    pub role: Role,
 }
 
 /// Answers. New variants go last.
@@ -180,7 +202,7 @@ pub struct SessionInfo {
     /// The first line of its first prompt.
     pub title: String,
     /// Attached clients.
-    pub clients: Vec<ClientInfo>,
+    pub clients: Vec<Attendee>,
     /// Whether it left the list.
     pub archived: bool,
     /// Process id of its shim, when one runs.

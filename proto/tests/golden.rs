@@ -11,7 +11,7 @@ use proto::approval::*;
 use proto::diff::*;
 use proto::event::*;
 use proto::frame;
-use proto::handshake::PROTOCOL;
+use proto::handshake::{PROTOCOL, Role};
 use proto::ids::*;
 use proto::json::JsonText;
 use proto::live::*;
@@ -24,6 +24,10 @@ use uuid::Uuid;
 
 fn uuid(n: u128) -> Uuid {
     Uuid::from_u128(0x0193_a5b2_7c3d_7e4f_8a9b_0000_0000_0000 + n)
+}
+
+fn attendee() -> Attendee {
+    Attendee { program: "agentctl".into(), terminal: "pts/3".into(), role: Role::Driver }
 }
 
 fn session() -> SessionId {
@@ -262,7 +266,7 @@ fn info() -> SessionInfo {
         queued: vec![PromptId(uuid(7))],
         approvals: vec![],
         title: "fix".into(),
-        clients: vec![ClientInfo { program: "agentctl".into(), terminal: "pts/3".into() }],
+        clients: vec![attendee()],
         archived: false,
         shim_pid: Some(42),
         next_try: Some(Timestamp(3)),
@@ -339,6 +343,7 @@ fn frames() -> Vec<ServerFrame> {
         ServerFrame::CaughtUp(CaughtUp { session: session(), seq: Seq(9) }),
         ServerFrame::Lagged(Lagged { session: session(), after: Seq(3) }),
         ServerFrame::Goodbye(Goodbye { reason: "agentd is stopping".into() }),
+        ServerFrame::Presence(Presence { session: session(), clients: vec![attendee()] }),
     ]);
     for (index, body) in bodies().into_iter().enumerate() {
         let event = Event { seq: Seq(index as u64 + 1), at: Timestamp(1_000), body };

@@ -63,8 +63,16 @@ pub(super) async fn archive(args: RequiredSessionArgs, context: &Context) -> Res
 }
 
 pub(super) async fn remove(args: RequiredSessionArgs, context: &Context) -> Result<Exit, CtlError> {
-    let says = "removed with its log".to_owned();
-    apply(Change { session: args.session, change: SessionChange::Remove {}, json: args.json, says }, context).await
+    let (mut connection, mut screen) = open(context).await?;
+    let request =
+        Request::ChangeSession(ChangeSession { session: args.session.clone(), change: SessionChange::Remove {} });
+    let done = crate::answer!(connection, request, Done)?;
+    if args.json {
+        screen.json(&done)?;
+    } else {
+        screen.line(&notes::remark(&format!("session {} removed with its log", args.session)))?;
+    }
+    Ok(Exit::Done)
 }
 
 struct Change {

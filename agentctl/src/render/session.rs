@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use proto::approval::{Approval, Subject};
 use proto::handshake::Role;
 use proto::ids::Timestamp;
-use proto::response::{DaemonStatus, SessionInfo, SessionState};
+use proto::response::{Attendee, DaemonStatus, SessionInfo, SessionState};
 
 use super::table::{Cell, table};
 use super::{Line, Style, approval, notes, time};
@@ -72,6 +72,18 @@ pub fn facts(rows: &[(&'static str, String)]) -> Vec<Line> {
         .collect()
 }
 
+/// `vim on pts/3 (watching)`.
+#[must_use]
+pub fn attendee(client: &Attendee) -> String {
+    let place = if client.terminal.is_empty() { String::new() } else { format!(" on {}", client.terminal) };
+    let role = match client.role {
+        Role::Driver => "",
+        Role::Approver => " (may answer)",
+        Role::Observer => " (watching)",
+    };
+    format!("{}{place}{role}", client.program)
+}
+
 /// One session's state.
 #[must_use]
 pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
@@ -93,8 +105,7 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
         ("rows", info.head.to_string()),
         ("queued", info.queued.len().to_string()),
     ];
-    let clients: Vec<String> =
-        info.clients.iter().map(|c| format!("{} {}", c.program, c.terminal).trim_end().to_owned()).collect();
+    let clients: Vec<String> = info.clients.iter().map(attendee).collect();
     rows.push(("attached", if clients.is_empty() { "nobody".to_owned() } else { clients.join(", ") }));
     rows.push(("shell", info.shim_pid.map_or_else(|| "not running".to_owned(), |pid| format!("process {pid}"))));
     let mut lines = facts(&rows);

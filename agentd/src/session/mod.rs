@@ -12,6 +12,7 @@ mod deeds;
 pub mod fanout;
 mod file_task;
 mod instructions;
+pub mod finding;
 pub mod machine;
 mod news;
 mod open;
@@ -34,8 +35,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proto::approval::{Decider, Verdict};
 use proto::event::Problem;
 use proto::ids::{ApprovalId, PromptId, SessionId, UndoId};
-use proto::request::ClientInfo;
-use proto::response::{Accepted, Answered, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
+use proto::response::{Accepted, Answered, Attendee, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
 use proto::shim::files::FileOp;
 use tokio::sync::{mpsc, oneshot};
 
@@ -261,7 +261,7 @@ impl SessionHandle {
     ///
     /// # Errors
     /// When the session's log cannot be read.
-    pub async fn attach(&self, client: ClientInfo) -> Result<Subscription, WireError> {
+    pub async fn attach(&self, client: Attendee) -> Result<Subscription, WireError> {
         self.ask(|reply| Command::Attach { client, reply }).await
     }
 
@@ -287,6 +287,14 @@ impl SessionHandle {
     /// Storage failures.
     pub async fn archive(&self, by: String) -> Result<(), WireError> {
         self.ask(|reply| Command::Archive { by, reply }).await
+    }
+
+    /// Ends its shell, and its actor: the session is about to be removed.
+    ///
+    /// # Errors
+    /// When the session is going away already.
+    async fn retire(&self) -> Result<(), WireError> {
+        self.ask(|reply| Command::Retire { reply }).await
     }
 
     /// Ends its shell and everything it runs.

@@ -41,7 +41,13 @@ async fn find_or_launch(order: Order, context: &Context) -> News {
     let found = Shell::find(order.session, &context.paths.shims(), &state_dir, limits).await;
     match found {
         Ok(Some(shell)) => News::ShellUp { shell, launched: false },
-        Ok(None) | Err(_) if !order.launch => News::ShellAbsent,
+        Ok(None) if !order.launch => {
+            if recover::left_behind(order.session, &context.paths.shims()) {
+                sweep(order.session, context).await;
+            }
+            News::ShellAbsent
+        }
+        Err(_) if !order.launch => News::ShellAbsent,
         Ok(None) => launch(order, context, state_dir, limits).await,
         Err(error) => {
             tracing::warn!(session = %order.session, %error, "the earlier shell cannot be reached; starting another");
@@ -52,7 +58,7 @@ async fn find_or_launch(order: Order, context: &Context) -> News {
 
 async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: ShellLimits) -> News {
     // What a dead shim left running must not run beside its successor.
-    recover::sweep(order.session, &context.paths.shims(), &state_dir);
+    sweep(order.session, context).await;
     // Without the client's environment (another daemon was given it) the daemon's own is the best guess.
     let env = order.env.unwrap_or_else(|| EnvVars(std::env::vars().collect()));
     let spec = LaunchSpec {
@@ -80,8 +86,15 @@ pub(super) async fn end_leftover(session: SessionId, context: &Context) {
     let (shims, state_dir) = (context.paths.shims(), context.paths.sessions());
     match Shell::find(session, &shims, &state_dir, limits(context)).await {
         Ok(Some(shell)) => shell.shutdown().await,
-        Ok(None) | Err(_) => recover::sweep(session, &shims, &state_dir),
+        Ok(None) | Err(_) => sweep(session, context).await,
     }
+}
+
+/// Clears away what a dead shim left: it reads all of `/proc`, so not on the runtime's own threads.
+async fn sweep(session: SessionId, context: &Context) {
+    let (shims, state_dir) = (context.paths.shims(), context.paths.sessions());
+    // It does not panic; were it cancelled with the runtime, the next daemon would do it.
+    let _ = tokio::task::spawn_blocking(move || recover::sweep(&[session], &shims, &state_dir)).await;
 }
 
 fn limits(context: &Context) -> ShellLimits {

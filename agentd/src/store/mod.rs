@@ -197,6 +197,14 @@ impl Store {
         done.await.map_err(|_| StoreError::Closed)?
     }
 
+    /// One session.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn session(&self, session: SessionId) -> Result<Option<SessionRow>, StoreError> {
+        self.read(move |connection| read::session(connection, session)).await
+    }
+
     /// All sessions, also archived ones.
     ///
     /// # Errors

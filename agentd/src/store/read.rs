@@ -53,8 +53,13 @@ macro_rules! select_sessions {
     };
 }
 
+pub(super) fn session(connection: &Connection, session: SessionId) -> Result<Option<SessionRow>, StoreError> {
+    let found = session_rows(connection, select_sessions!("WHERE id = ?1"), [session.0.as_bytes()])?;
+    Ok(found.into_iter().next())
+}
+
 pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>, StoreError> {
-    session_rows(connection, select_sessions!("ORDER BY active_at DESC"))
+    session_rows(connection, select_sessions!("ORDER BY active_at DESC"), [])
 }
 
 /// A session rests when its last row is one of these: whatever was queued when a turn ended began in the same commit.
@@ -67,12 +72,17 @@ pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, Stor
              ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended')
              ORDER BY active_at"
         ),
+        [],
     )
 }
 
-fn session_rows(connection: &Connection, sql: &str) -> Result<Vec<SessionRow>, StoreError> {
+fn session_rows(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+) -> Result<Vec<SessionRow>, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([], |row| {
+    let rows = statement.query_map(parameters, |row| {
         let id: [u8; 16] = row.get(0)?;
         Ok(SessionRow {
             id: SessionId(Uuid::from_bytes(id)),
