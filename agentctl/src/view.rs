@@ -227,6 +227,14 @@ impl View {
             EventBody::SessionArchived(it) => vec![notes::remark(&format!("archived by {}", it.by))],
             EventBody::UndoStarted(_) => Vec::new(),
             EventBody::UndoEnded(it) => changes::undo_ended(it),
+            EventBody::SessionForked(it) => {
+                vec![notes::remark(&format!(
+                    "forked by {} from session {} after its row {}",
+                    it.by,
+                    it.from.short(),
+                    it.at
+                ))]
+            }
         };
         self.beside(lines)
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
-use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
+use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
 use crate::request::ApproveMode;
 
@@ -61,6 +61,19 @@ pub enum EventBody {
     UndoStarted(UndoStarted),
     /// They were, or could not be.
     UndoEnded(UndoEnded),
+    /// The rows before this one were taken over from another session.
+    SessionForked(SessionForked),
+}
+
+/// Where a session's first rows come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionForked {
+    /// The other session.
+    pub from: SessionId,
+    /// Its last row that was taken over.
+    pub at: Seq,
+    /// Who asked.
+    pub by: String,
 }
 
 /// Facts that hold for the whole session.

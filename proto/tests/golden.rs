@@ -97,6 +97,15 @@ fn requests() -> Vec<Request> {
         Request::Undo(Undo { session: session(), undo: UndoId(uuid(8)), steps: 2, preview: false, newest: Some(7) }),
         Request::SessionDiff(SessionDiff { session: session() }),
         Request::Retry(Retry { session: session(), endpoint: Endpoint::default() }),
+        Request::Search(Search { text: "needle".into(), limit: 20 }),
+        Request::ForkSession(ForkSession {
+            session: "demo".into(),
+            at: Some(Seq(7)),
+            name: Some("other".into()),
+            env: EnvVars::default(),
+            endpoint: Endpoint::default(),
+        }),
+        Request::Prune(Prune { older_than_ms: 1000, archived: true, dry_run: true }),
     ]
 }
 
@@ -228,6 +237,7 @@ fn bodies() -> Vec<EventBody> {
             diffs: vec![diff()],
             problem: Some(problem()),
         }),
+        EventBody::SessionForked(SessionForked { from: session(), at: Seq(7), by: "agentctl".into() }),
     ];
     all.extend(subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })));
     all.extend(deciders.clone().map(|by| {
@@ -313,6 +323,18 @@ fn responses() -> Vec<Response> {
             newest: 7,
         }),
         Response::Changes(SessionChanges { diffs: vec![diff()], left_out: 1, problems: vec!["p".into()] }),
+        Response::Hits(Hits {
+            hits: vec![Hit {
+                session: session(),
+                name: None,
+                title: "fix".into(),
+                seq: Seq(4),
+                at: Timestamp(2),
+                speaker: Speaker::Tool,
+                excerpt: "…the needle…".into(),
+            }],
+        }),
+        Response::Pruned(Pruned { sessions: vec![info()], removed: true, bytes_before: 9, bytes_after: 5 }),
     ]
 }
 

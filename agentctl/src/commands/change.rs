@@ -66,9 +66,9 @@ pub(super) async fn remove(args: RequiredSessionArgs, context: &Context) -> Resu
     let (mut connection, mut screen) = open(context).await?;
     let request =
         Request::ChangeSession(ChangeSession { session: args.session.clone(), change: SessionChange::Remove {} });
-    let done = crate::answer!(connection, request, Done)?;
+    crate::answer!(connection, request, Done)?;
     if args.json {
-        screen.json(&done)?;
+        screen.json(&serde_json::json!({ "removed": args.session }))?;
     } else {
         screen.line(&notes::remark(&format!("session {} removed with its log", args.session)))?;
     }

@@ -6,7 +6,9 @@ mod attach;
 mod audit;
 mod change;
 mod doctor;
+mod export;
 mod generate;
+mod keeping;
 mod list;
 mod log;
 mod offline;
@@ -49,6 +51,10 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Rename(args) => change::rename(args, context).await,
         Command::Archive(args) => change::archive(args, context).await,
         Command::Rm(args) => change::remove(args, context).await,
+        Command::Prune(args) => keeping::prune(args, context).await,
+        Command::Search(args) => keeping::search(args, context).await,
+        Command::Fork(args) => keeping::fork(args, context).await,
+        Command::Export(args) => export::run(args, context).await,
         Command::Status(args) => list::status(&args, context).await,
         Command::Doctor(args) => doctor::run(&args, context).await,
         Command::Shutdown(args) => change::shutdown(&args, context).await,

@@ -75,7 +75,8 @@ impl Goal {
             | EventBody::Notice(_)
             | EventBody::SessionRenamed(_)
             | EventBody::UndoStarted(_)
-            | EventBody::UndoEnded(_) => {}
+            | EventBody::UndoEnded(_)
+            | EventBody::SessionForked(_) => {}
         }
     }
 

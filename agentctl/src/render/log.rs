@@ -67,6 +67,9 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
         EventBody::SessionRenamed(it) => vec![head("renamed", &format!("{} by {}", it.name, it.by))],
         EventBody::SessionArchived(it) => vec![head("archived", &format!("by {}", it.by))],
         EventBody::UndoStarted(it) => vec![head("undo", &format!("{} steps by {}", it.steps, it.by))],
+        EventBody::SessionForked(it) => {
+            vec![head("forked", &format!("from session {} after its row {} by {}", it.from.short(), it.at, it.by))]
+        }
         EventBody::UndoEnded(it) => {
             let mut lines = vec![head("undo ended", &format!("{} edits taken back", it.diffs.len()))];
             for diff in &it.diffs {

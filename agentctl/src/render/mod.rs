@@ -7,6 +7,7 @@ pub mod call;
 pub mod changes;
 pub mod code;
 pub mod diff;
+pub mod export;
 pub mod log;
 pub mod markdown;
 pub mod notes;

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use proto::approval::{Approval, Subject};
 use proto::handshake::Role;
 use proto::ids::Timestamp;
-use proto::response::{Attendee, DaemonStatus, SessionInfo, SessionState};
+use proto::response::{Attendee, DaemonStatus, Hit, SessionInfo, SessionState, Speaker};
 
 use super::table::{Cell, table};
 use super::{Line, Style, approval, notes, time};
@@ -44,6 +44,30 @@ pub fn list(sessions: &[SessionInfo], home: &str, now: Timestamp, columns: usize
         })
         .collect();
     table(&["SESSION", "NAME", "STATE", "ACTIVE", "DIRECTORY", "TITLE"], &rows, columns)
+}
+
+/// What a search found.
+#[must_use]
+pub fn hits(hits: &[Hit], now: Timestamp, columns: usize) -> Vec<Line> {
+    let rows: Vec<Vec<Cell>> = hits
+        .iter()
+        .map(|hit| {
+            let speaker = match hit.speaker {
+                Speaker::User => "prompt",
+                Speaker::Model => "model",
+                Speaker::Tool => "tool",
+            };
+            vec![
+                (Style::Name, hit.session.short()),
+                (Style::Bold, hit.name.clone().unwrap_or_default()),
+                (Style::Dim, hit.seq.to_string()),
+                (Style::Dim, time::ago(hit.at, now)),
+                (Style::Dim, speaker.to_owned()),
+                (Style::Plain, hit.excerpt.clone()),
+            ]
+        })
+        .collect();
+    table(&["SESSION", "NAME", "ROW", "WHEN", "IN", "TEXT"], &rows, columns)
 }
 
 /// `~` for the home directory.

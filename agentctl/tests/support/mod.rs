@@ -283,7 +283,11 @@ impl Peer {
                 self.ok(id, Response::Done(Done {}));
                 return self.close();
             }
-            Request::SendPrompt(_) | Request::WithdrawPrompt(_) => unreachable!("handled before, or never sent"),
+            Request::SendPrompt(_)
+            | Request::WithdrawPrompt(_)
+            | Request::Search(_)
+            | Request::ForkSession(_)
+            | Request::Prune(_) => unreachable!("handled before, or never sent"),
         };
         self.ok(id, response);
     }

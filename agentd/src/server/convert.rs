@@ -3,7 +3,7 @@
 use proto::event::{
     ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Event, EventBody, Notice,
     PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, SessionArchived, SessionCreated,
-    SessionRenamed, TurnEnded, TurnStarted, UndoEnded, UndoStarted,
+    SessionForked, SessionRenamed, TurnEnded, TurnStarted, UndoEnded, UndoStarted,
 };
 use proto::json::JsonText;
 
@@ -72,6 +72,9 @@ fn body(entry: &Entry) -> EventBody {
         }
         Entry::UndoStarted(order) => {
             EventBody::UndoStarted(UndoStarted { undo: order.undo, steps: order.steps, by: order.by.clone() })
+        }
+        Entry::Forked(forked) => {
+            EventBody::SessionForked(SessionForked { from: forked.from, at: forked.at, by: forked.by.clone() })
         }
         Entry::UndoEnded(result) => EventBody::UndoEnded(UndoEnded {
             undo: result.undo,

@@ -54,6 +54,7 @@ fn power(request: &Request) -> Power {
         | Request::Attach(_)
         | Request::Detach(_)
         | Request::ListApprovals(_)
+        | Request::Search(_)
         | Request::SessionDiff(_) => Power::Watch,
         Request::AnswerApproval(_) => Power::Approve,
         Request::CreateSession(_)
@@ -61,6 +62,8 @@ fn power(request: &Request) -> Power {
         | Request::WithdrawPrompt(_)
         | Request::Interrupt(_)
         | Request::ChangeSession(_)
+        | Request::ForkSession(_)
+        | Request::Prune(_)
         | Request::Undo(_)
         | Request::Retry(_)
         | Request::Shutdown(_) => Power::Drive,
@@ -190,6 +193,12 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
                 SessionChange::Remove {} => registry.remove(session.id()).await.map(|()| done()),
             }
         }
+        Request::Search(search) => registry.search(&search.text, search.limit).await.map(Response::Hits),
+        Request::ForkSession(fork) => {
+            let session = registry.fork(fork, connection.name()).await?;
+            Ok(Response::Session(session.info().await?))
+        }
+        Request::Prune(prune) => registry.prune(&prune).await.map(Response::Pruned),
         Request::Undo(undo) => take_back(connection, undo).await,
         Request::SessionDiff(diff) => {
             let session = registry.find(&diff.session).await?;

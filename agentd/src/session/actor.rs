@@ -160,6 +160,7 @@ impl Actor {
             | Entry::InterruptRequested { .. }
             | Entry::ThinkingStripped { .. }
             | Entry::UndoStarted(_)
+            | Entry::Forked(_)
             | Entry::Notice { .. } => {}
         }
     }

@@ -75,6 +75,7 @@ impl Auditor {
             | Entry::Notice { .. }
             | Entry::Renamed { .. }
             | Entry::Archived { .. }
+            | Entry::Forked(_)
             | Entry::UndoStarted(_)
             | Entry::UndoEnded(_) => {}
         }

@@ -129,6 +129,7 @@ impl Trail {
             | Entry::Notice { .. }
             | Entry::Renamed { .. }
             | Entry::Archived { .. }
+            | Entry::Forked(_)
             | Entry::UndoStarted(_)
             | Entry::UndoEnded(_) => {}
         }
@@ -215,6 +216,7 @@ impl Trail {
             Entry::Notice { .. } => Line::new(Level::DEBUG, "notice"),
             Entry::Renamed { by, .. } => info("renamed").by(by),
             Entry::Archived { by } => info("archived").by(by),
+            Entry::Forked(forked) => info(&format!("forked from {} at {}", forked.from, forked.at)).by(&forked.by),
             Entry::UndoStarted(order) => info("undo started").by(&order.by),
             Entry::UndoEnded(result) => Line {
                 problem: result.problem.as_ref().map(|problem| problem.code.as_str()),

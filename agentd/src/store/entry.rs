@@ -7,7 +7,7 @@
 use proto::approval::{Approval, Decider, Verdict};
 use proto::diff::FileDiff;
 use proto::event::{Outcome, Problem, TurnOutcome, Usage};
-use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp, TurnId, UndoId};
+use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId, UndoId};
 use proto::json::JsonText;
 use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
@@ -146,6 +146,21 @@ pub enum Entry {
     UndoStarted(UndoOrder),
     /// They were, or could not be.
     UndoEnded(UndoResult),
+    /// The rows before this one are another session's; this session goes on from there.
+    Forked(Forked),
+}
+
+/// Where a session comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    /// The other session.
+    pub from: SessionId,
+    /// Its last row that was taken over.
+    pub at: Seq,
+    /// Who asked.
+    pub by: String,
+    /// What the model is told.
+    pub note: String,
 }
 
 /// A wish to take edits back.
@@ -346,6 +361,7 @@ impl Entry {
             Self::ThinkingStripped { .. } => "thinking_stripped",
             Self::UndoStarted(_) => "undo_started",
             Self::UndoEnded(_) => "undo_ended",
+            Self::Forked(_) => "forked",
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod entry;
 mod read;
 mod schema;
+mod search;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use entry::Entry;
 use proto::audit::{AuditRow, Audited};
 
 pub use read::{LogRow, SessionRow};
+pub use search::Found;
 pub use write::title_of;
 
 /// Jobs that may wait for the writer: each session has at most a few under way, so this many means the disk has stopped.
@@ -170,6 +172,49 @@ impl Store {
         let (reply, done) = oneshot::channel();
         self.writer.send(write::Job::Append { session, rows, reply }).await.map_err(|_| StoreError::Closed)?;
         Ok(done)
+    }
+
+    /// Stores a session that begins with another's rows up to `upto`; its first row of its own follows them.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub async fn fork(&self, source: SessionId, upto: Seq, session: NewSession) -> Result<(), StoreError> {
+        self.ask(|reply| write::Job::Fork { source, upto, session: Box::new(session), reply }).await
+    }
+
+    /// Rows with all of these words, newest first. Brings the index up to the logs first, in small steps.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn search(&self, words: Vec<String>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        for (session, mut after) in self.read(search::behind).await? {
+            loop {
+                let rows = self.rows(session, after, search::INDEX_PAGE).await?;
+                let Some(page) = search::page(session, after, &rows) else { break };
+                after = page.upto;
+                self.ask(|reply| write::Job::Index { page: Box::new(page), reply }).await?;
+            }
+        }
+        self.read(move |connection| search::find(connection, &words, limit)).await
+    }
+
+    /// Gives the file's free pages back to the disk, in small steps. Returns the file's size then, in bytes.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn shrink(&self) -> Result<u64, StoreError> {
+        while self.read(read::free_pages).await? > 0 {
+            self.ask(|reply| write::Job::Shrink { reply }).await?;
+        }
+        self.read(read::size).await
+    }
+
+    /// The file's size in bytes.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn size(&self) -> Result<u64, StoreError> {
+        self.read(read::size).await
     }
 
     /// Deletes a session and its rows.

@@ -69,7 +69,7 @@ pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, Stor
         select_sessions!(
             "WHERE archived = 0 AND (
                  SELECT kind FROM events WHERE session = sessions.id ORDER BY seq DESC LIMIT 1
-             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended')
+             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended', 'forked')
              ORDER BY active_at"
         ),
         [],
@@ -120,6 +120,21 @@ pub(super) fn rows(
     Ok(out)
 }
 
-fn loaded(number: i64) -> u64 {
+/// Pages of the file that hold nothing and can be given back.
+pub(super) fn free_pages(connection: &Connection) -> Result<u64, StoreError> {
+    // A file made before it could shrink never does.
+    let mode: i64 = connection.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
+    let free: i64 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(if mode == 0 { 0 } else { loaded(free) })
+}
+
+/// The file's size in bytes.
+pub(super) fn size(connection: &Connection) -> Result<u64, StoreError> {
+    let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    let bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    Ok(loaded(pages) * loaded(bytes))
+}
+
+pub(super) fn loaded(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -5,14 +5,19 @@ use rusqlite::Connection;
 use super::StoreError;
 
 /// Every migration, in order; the database's `user_version` is the number applied.
-const MIGRATIONS: [&str; 2] = [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql"), include_str!("migrations/0003.sql")];
 
-/// Durability and limits of a connection. `FULL`: an acknowledged commit survives a power cut.
+/// Durability and limits of a connection. `FULL`: an acknowledged commit survives a power cut. `auto_vacuum` must come
+/// before the first table: it lets the file shrink in small steps. A log of writes that a long read made grow is cut to
+/// its limit afterwards.
 const PRAGMAS: &str = "
+    PRAGMA auto_vacuum = INCREMENTAL;
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
     PRAGMA foreign_keys = ON;
     PRAGMA busy_timeout = 5000;
+    PRAGMA journal_size_limit = 67108864;
 ";
 
 /// Sets a connection up and applies what is missing.

@@ -96,6 +96,7 @@ struct Watcher {
 pub fn run(kills: usize, seed: u64) -> Tally {
     let server = ModelServer::start();
     server.answer_with(model::answer);
+    server.expect_kills();
     let machine = Machine::with_model(&server.url());
     let daemon = Daemon::start(&machine);
     let mut client = daemon.client(&machine);

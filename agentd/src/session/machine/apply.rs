@@ -81,6 +81,14 @@ impl Machine {
                 }
                 self.phase = Phase::Idle;
             }
+            Entry::Forked(forked) => {
+                self.push_user(text_block(&forked.note));
+                // What was allowed in the other session was allowed there.
+                self.grants.clear();
+                self.closed.clear();
+                self.facts = ShellFacts::restarted();
+                self.facts_of = None;
+            }
             Entry::Created(_) | Entry::Notice { .. } | Entry::Renamed { .. } | Entry::Archived { .. } => {}
         }
     }
