@@ -13,8 +13,8 @@ const ROUNDS_MAX: usize = 3;
 /// Answers a request by the last prompt in it and the rounds since then.
 pub(super) fn answer(request: &Received) -> Reply {
     let messages = request.messages();
-    let prompts = messages.iter().enumerate().filter_map(|(index, message)| Some((index, job_of(message)?)));
-    let Some((at, job)) = prompts.last() else { return Reply::text("no job") };
+    let mut prompts = messages.iter().enumerate().filter_map(|(index, message)| Some((index, job_of(message)?)));
+    let Some((at, job)) = prompts.next_back() else { return Reply::text("no job") };
     let round = messages[at..].iter().filter(|message| message["role"] == "assistant").count();
     let number: usize = job.rsplit('.').next().and_then(|text| text.parse().ok()).unwrap_or(0);
     if round > number % ROUNDS_MAX {
