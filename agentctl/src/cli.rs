@@ -166,6 +166,8 @@ pub enum Command {
     Status(JsonArgs),
     /// Look for what keeps agentd from working, and say how to mend it
     Doctor(JsonArgs),
+    /// Start the daemon's program anew in its place, after an upgrade; what runs goes on
+    Restart(JsonArgs),
     /// Stop the daemon; the sessions' commands go on unless told otherwise
     Shutdown(ShutdownArgs),
     /// Print what makes a shell complete commands, sessions and approvals
@@ -199,7 +201,7 @@ impl Command {
             Self::Search(args) => args.json,
             Self::Fork(args) => args.json,
             Self::Export(args) => args.json,
-            Self::Status(args) | Self::Doctor(args) => args.json,
+            Self::Status(args) | Self::Doctor(args) | Self::Restart(args) => args.json,
             Self::Shutdown(args) => args.json,
             Self::Completions(_) | Self::Man(_) => false,
         }

@@ -63,6 +63,8 @@ pub enum Request {
     ForkSession(ForkSession),
     /// Removes sessions that have not been used for a while.
     Prune(Prune),
+    /// Starts the daemon's program anew in its place.
+    Restart(Restart),
 }
 
 /// Who the client is, for the other terminals and the audit.
@@ -375,6 +377,12 @@ pub struct Prune {
     #[serde(default)]
     pub dry_run: bool,
 }
+
+/// Starts the daemon's program anew in its place, after an upgrade of its file for example. What runs goes on, and who
+/// connects meanwhile is served a moment later. Refused when the program could not serve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Restart {}
 
 /// An approval id as a full id, for clients that have one.
 impl From<ApprovalId> for String {

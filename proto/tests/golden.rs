@@ -106,6 +106,7 @@ fn requests() -> Vec<Request> {
             endpoint: Endpoint::default(),
         }),
         Request::Prune(Prune { older_than_ms: 1000, archived: true, dry_run: true }),
+        Request::Restart(Restart {}),
     ]
 }
 

@@ -57,6 +57,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Export(args) => export::run(args, context).await,
         Command::Status(args) => list::status(&args, context).await,
         Command::Doctor(args) => doctor::run(&args, context).await,
+        Command::Restart(args) => change::restart(&args, context).await,
         Command::Shutdown(args) => change::shutdown(&args, context).await,
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),

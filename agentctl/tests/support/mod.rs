@@ -287,7 +287,8 @@ impl Peer {
             | Request::WithdrawPrompt(_)
             | Request::Search(_)
             | Request::ForkSession(_)
-            | Request::Prune(_) => unreachable!("handled before, or never sent"),
+            | Request::Prune(_)
+            | Request::Restart(_) => unreachable!("handled before, or never sent"),
         };
         self.ok(id, response);
     }

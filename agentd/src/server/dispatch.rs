@@ -66,6 +66,7 @@ fn power(request: &Request) -> Power {
         | Request::Prune(_)
         | Request::Undo(_)
         | Request::Retry(_)
+        | Request::Restart(_)
         | Request::Shutdown(_) => Power::Drive,
     }
 }
@@ -203,6 +204,14 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
         Request::SessionDiff(diff) => {
             let session = registry.find(&diff.session).await?;
             session.changes().await.map(Response::Changes)
+        }
+        Request::Restart(_) => {
+            let refused = |sentence: String| error(ErrorCode::Conflict, &sentence, "this agentd goes on serving");
+            server.successor.check().await.map_err(refused)?;
+            tracing::info!(by = %connection.name(), "asked to restart in place");
+            server.restart.store(true, Ordering::Relaxed);
+            server.stop.cancel();
+            Ok(done())
         }
         Request::Shutdown(shutdown) => {
             server.stop_shells.store(shutdown.stop_shells, Ordering::Relaxed);

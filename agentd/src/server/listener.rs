@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use thiserror::Error;
 use tokio::net::UnixListener;
 
@@ -124,6 +124,22 @@ pub async fn listen(
     serve_on(socket, activated, lock)
 }
 
+/// Takes the lock, which this process has had all along, and goes on with a socket that the program before handed over.
+///
+/// # Errors
+/// When either is not so.
+pub fn go_on(socket: &Path, inherited: std::os::unix::net::UnixListener, owns: bool) -> Result<Listening, ListenError> {
+    let bind = |source: std::io::Error| ListenError::Bind { path: socket.to_owned(), source };
+    let folder = socket.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let lock = take_lock(folder, socket)?;
+    let mut listening = serve_on(socket, Some(inherited), lock)?;
+    if owns {
+        let file = file_id(socket).map_err(bind)?;
+        listening.own = Some(OwnSocket { path: socket.to_owned(), file });
+    }
+    Ok(listening)
+}
+
 fn serve_on(
     socket: &Path,
     activated: Option<std::os::unix::net::UnixListener>,
@@ -232,6 +248,17 @@ impl Listening {
 pub struct Guard {
     own: Option<OwnSocket>,
     _lock: File,
+}
+
+impl Guard {
+    /// Keeps the lock through an exec, and the socket where it is. Returns whether that is ours to remove.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn pass_on(&self) -> std::io::Result<bool> {
+        fcntl(&self._lock, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        Ok(self.own.is_some())
+    }
 }
 
 impl Drop for Guard {

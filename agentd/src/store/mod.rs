@@ -145,6 +145,20 @@ impl Store {
         Ok(Self { writer, reader: Arc::new(Mutex::new(reader)), path: Arc::new(path.to_owned()) })
     }
 
+    /// Whether this release could use the database; changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], or why it cannot be read.
+    pub fn check(path: &Path) -> Result<(), StoreError> {
+        if !path.exists() {
+            return Ok(());
+        }
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open_error = |reason: String| StoreError::Open { path: path.to_owned(), reason };
+        let connection = Connection::open_with_flags(path, flags).map_err(|error| open_error(error.to_string()))?;
+        schema::check(&connection, path)
+    }
+
     /// The database file.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -20,17 +20,28 @@ const PRAGMAS: &str = "
     PRAGMA journal_size_limit = 67108864;
 ";
 
-/// Sets a connection up and applies what is missing.
+/// Whether this release knows the database's schema.
 ///
 /// # Errors
 /// [`StoreError::Newer`] when a later release wrote the file; [`StoreError::Sqlite`].
-pub(super) fn prepare(connection: &mut Connection, path: &std::path::Path) -> Result<(), StoreError> {
-    connection.execute_batch(PRAGMAS)?;
+pub(super) fn check(connection: &Connection, path: &std::path::Path) -> Result<(), StoreError> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if version > known {
         return Err(StoreError::Newer { path: path.to_owned(), version, known });
     }
+    Ok(())
+}
+
+/// Sets a connection up and applies what is missing.
+///
+/// # Errors
+/// [`StoreError::Newer`] when a later release wrote the file; [`StoreError::Sqlite`].
+pub(super) fn prepare(connection: &mut Connection, path: &std::path::Path) -> Result<(), StoreError> {
+    // First: a file that a later release wrote is left alone.
+    check(connection, path)?;
+    connection.execute_batch(PRAGMAS)?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let applied = usize::try_from(version).unwrap_or(0);
     for (index, sql) in MIGRATIONS.iter().enumerate().skip(applied) {
         let transaction = connection.transaction()?;
