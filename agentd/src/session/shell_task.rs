@@ -1,6 +1,8 @@
 //! The task that brings a session its shell: the one an earlier daemon left, else a new one.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 use proto::ids::SessionId;
 use proto::secret::EnvVars;
@@ -59,8 +61,16 @@ async fn find_or_launch(order: Order, context: &Context) -> News {
 async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: ShellLimits) -> News {
     // What a dead shim left running must not run beside its successor.
     sweep(order.session, context).await;
-    // Without the client's environment (another daemon was given it) the daemon's own is the best guess.
-    let env = order.env.unwrap_or_else(|| EnvVars(std::env::vars().collect()));
+    let secret_names = context.config().shell.secret_names.clone();
+    let file = state_dir.join(order.session.to_string()).join("env");
+    let env = match order.env {
+        Some(env) => {
+            keep_env(&file, &env, &secret_names);
+            env
+        }
+        // Another daemon was given it. Its own environment is that of whoever started this one: only a last resort.
+        None => kept_env(&file).unwrap_or_else(|| EnvVars(std::env::vars().collect())),
+    };
     let spec = LaunchSpec {
         session: order.session,
         cwd: order.cwd,
@@ -69,7 +79,7 @@ async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: She
         state_dir,
         program: context.program.clone(),
         limits,
-        secret_names: context.config().shell.secret_names.clone(),
+        secret_names,
         extra_roots: context.config().workspace.extra_roots.clone(),
     };
     match Shell::launch(spec).await {
@@ -79,6 +89,26 @@ async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: She
             News::ShellFailed { error: error.to_string() }
         }
     }
+}
+
+/// Keeps the client's environment, without secrets, for a shell that a later daemon starts: for the session's owner only, as
+/// the shell's own saved state is.
+fn keep_env(file: &Path, env: &EnvVars, secret_names: &[String]) {
+    let kept: Vec<_> = env.0.iter().filter(|(name, _)| !shim::is_secret(name, secret_names)).collect();
+    let written = serde_json::to_vec(&kept).map_err(std::io::Error::other).and_then(|bytes| {
+        if let Some(folder) = file.parent() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let mut open = std::fs::OpenOptions::new();
+        open.create(true).truncate(true).write(true).mode(0o600).open(file)?.write_all(&bytes)
+    });
+    if let Err(error) = written {
+        tracing::warn!(file = %file.display(), %error, "the session's environment is not kept");
+    }
+}
+
+fn kept_env(file: &Path) -> Option<EnvVars> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok().map(EnvVars)
 }
 
 /// Ends a shell that this daemon has not connected to, or clears away what a dead one left.
