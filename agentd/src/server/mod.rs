@@ -94,6 +94,8 @@ impl Server {
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
+                biased;
+                // First: who connects after the stop waits in the socket's queue for the program that takes it over.
                 () = self.stop.cancelled() => break,
                 accepted = listener.accept() => accepted,
                 Some(answer) = questions.recv() => {

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::actor::Actor;
 use super::command::INBOX_MAX;
 use super::instructions::{self, Instructions};
-use super::select::{check_name, check_workspace, scenario_text};
+use super::select::{check_name, check_workspace, not_found, scenario_text};
 use super::shell_task::end_leftover;
 use super::spec::{Api, Source, Spec};
 use super::trail::Trail;
@@ -203,6 +203,11 @@ impl Registry {
         if let Some(handle) = place.as_ref().filter(|handle| !handle.inbox.is_closed()) {
             return Ok(handle.clone());
         }
+        // It may have been removed while this waited for its place.
+        let row = match self.context.store.session(id).await.map_err(|error| storage_error(&error))? {
+            Some(row) => row,
+            None => return Err(not_found(&format!("no session `{}`", id.short()), "`agentctl ls --all` lists them")),
+        };
         let spec: Spec = serde_json::from_str(&row.spec)
             .map_err(|error| internal(&format!("the stored facts of session {} do not read: {error}", id.short())))?;
         let actor = Actor::load(row, Arc::new(spec), env, Arc::clone(&self.context))
