@@ -4,11 +4,15 @@ PREFIX ?= $(HOME)/.local
 CARGO ?= cargo
 BIN := target/debug
 
-.PHONY: help run build release test check fmt deny bench install uninstall
+SOAK_KILLS ?= 2000
+
+.PHONY: help run build release test soak load check fmt deny bench install uninstall
 
 help:
 	@echo "make run      play the demo: no key, no network, a scratch directory of its own"
 	@echo "make test     every test, against the real binaries"
+	@echo "make soak     kill -9 of daemon, shells and clients, SOAK_KILLS ($(SOAK_KILLS)) times; a quarter of an hour or more"
+	@echo "make load     long logs, many clients, an idle daemon, in release builds; prints figures"
 	@echo "make check    format, lints, documentation, dependencies"
 	@echo "make bench    performance beside references in the same run"
 	@echo "make install  binaries, systemd user units, completions and man pages under PREFIX ($(PREFIX)); make uninstall"
@@ -36,6 +40,16 @@ run: build
 
 test: build
 	$(CARGO) nextest run --workspace
+
+# AGENTD_SOAK_SEED makes a run again.
+soak: build
+	AGENTD_TEST_BIN_DIR="$(CURDIR)/target/debug" AGENTD_SOAK_KILLS=$(SOAK_KILLS) \
+	  $(CARGO) test --quiet -p agentd-tests --test soak -- --nocapture
+
+load:
+	$(CARGO) build --quiet --release -p agentd -p agentctl
+	AGENTD_TEST_BIN_DIR="$(CURDIR)/target/release" AGENTD_LOAD=full \
+	  $(CARGO) test --quiet -p agentd-tests --test load -- --nocapture --test-threads 1
 
 check: fmt deny
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings

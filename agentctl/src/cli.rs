@@ -1,11 +1,14 @@
 //! The command line. Help, man pages and completions are all made from this file.
 
+pub mod keeping;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::candidates::{approvals, sessions};
 use crate::exit;
+use keeping::{ForkArgs, PruneArgs, SearchArgs};
 
 mod document;
 mod examples;
@@ -144,10 +147,18 @@ pub enum Command {
     Archive(RequiredSessionArgs),
     /// End a session's shell and delete its log
     Rm(RequiredSessionArgs),
+    /// Remove sessions that were not used for a while; lists them first
+    Prune(PruneArgs),
+    /// Find words in all sessions: prompts, answers, commands, output
+    Search(SearchArgs),
+    /// Start a session that goes on from a point of another
+    Fork(ForkArgs),
     /// Show the daemon's state
     Status(JsonArgs),
     /// Look for what keeps agentd from working, and say how to mend it
     Doctor(JsonArgs),
+    /// Start the daemon's program anew in its place, after an upgrade; what runs goes on
+    Restart(JsonArgs),
     /// Stop the daemon; the sessions' commands go on unless told otherwise
     Shutdown(ShutdownArgs),
     /// Print what makes a shell complete commands, sessions and approvals
@@ -186,7 +197,10 @@ impl Command {
             Self::Usage(args) => args.json,
             Self::Rename(args) => args.json,
             Self::Archive(args) | Self::Rm(args) => args.json,
-            Self::Status(args) | Self::Doctor(args) => args.json,
+            Self::Prune(args) => args.json,
+            Self::Search(args) => args.json,
+            Self::Fork(args) => args.json,
+            Self::Status(args) | Self::Doctor(args) | Self::Restart(args) => args.json,
             Self::Shutdown(args) => args.json,
             Self::Completions(_) | Self::Man(_) => false,
         }

@@ -248,6 +248,7 @@ impl View {
             | EventBody::JobStopAsked(_)
             | EventBody::BackgroundAsked(_)) => jobs::event(body, columns),
             EventBody::UndoEnded(it) => changes::undo_ended(it),
+            EventBody::SessionForked(it) => vec![notes::forked(it)],
         };
         self.beside(lines)
     }

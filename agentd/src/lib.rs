@@ -24,5 +24,6 @@ pub mod session;
 pub mod shell;
 pub mod signals;
 pub mod store;
+pub mod successor;
 pub mod systemd;
 pub mod tools;

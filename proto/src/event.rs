@@ -14,7 +14,7 @@ pub use model::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steered}
 
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
-use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
+use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
 use crate::request::ApproveMode;
 pub use crate::usage::Usage;
@@ -94,6 +94,19 @@ pub enum EventBody {
     TurnWoken(TurnWoken),
     /// The model is told of what happened to background commands, in the running turn.
     JobsTold(JobsTold),
+    /// The rows before this one were taken over from another session.
+    SessionForked(SessionForked),
+}
+
+/// Where a session's first rows come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionForked {
+    /// The other session.
+    pub from: SessionId,
+    /// Its last row that was taken over.
+    pub at: Seq,
+    /// Who asked.
+    pub by: String,
 }
 
 /// Facts that hold for the whole session.

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
 use crate::event::Event;
+use crate::handshake::Role;
 use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp, UndoId};
 use crate::job::{Environment, Job, JobOutput, Jobs, Moving};
 use crate::live::Live;
-use crate::request::ClientInfo;
 use crate::usage::{Usage, UsageReport};
 
 /// A frame from the daemon.
@@ -30,6 +30,8 @@ pub enum ServerFrame {
     Lagged(Lagged),
     /// The daemon is going away; connect again.
     Goodbye(Goodbye),
+    /// Who is attached to a session this connection is attached to, whenever that changes.
+    Presence(Presence),
 }
 
 /// The answer to a request.
@@ -86,6 +88,26 @@ pub struct Goodbye {
     pub reason: String,
 }
 
+/// Who is attached to a session. Not a row: it is of the moment, and the log is for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Presence {
+    /// The session.
+    pub session: SessionId,
+    /// All attached clients, this one included, in the order in which they came.
+    pub clients: Vec<Attendee>,
+}
+
+/// An attached client, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attendee {
+    /// Program name, for example `agentctl`.
+    pub program: String,
+    /// Its terminal, for example `pts/3`; empty without one.
+    pub terminal: String,
+    /// What it may do.
+    pub role: Role,
+}
+
 /// Answers. New variants go last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -124,6 +146,10 @@ pub enum Response {
     Moving(Moving),
     /// To `show_env`.
     Environment(Environment),
+    /// To `search`.
+    Hits(Hits),
+    /// To `prune`.
+    Pruned(Pruned),
 }
 
 /// Done, nothing to tell.
@@ -194,7 +220,7 @@ pub struct SessionInfo {
     /// The first line of its first prompt.
     pub title: String,
     /// Attached clients.
-    pub clients: Vec<ClientInfo>,
+    pub clients: Vec<Attendee>,
     /// Whether it left the list.
     pub archived: bool,
     /// Process id of its shim, when one runs.
@@ -315,6 +341,57 @@ pub struct SessionChanges {
     pub left_out: u64,
     /// Files whose change cannot be told, one sentence each.
     pub problems: Vec<String>,
+}
+
+/// What a search found, newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hits {
+    /// The rows.
+    pub hits: Vec<Hit>,
+}
+
+/// One row that a search found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hit {
+    /// The session.
+    pub session: SessionId,
+    /// Its name.
+    pub name: Option<String>,
+    /// The first line of its first prompt.
+    pub title: String,
+    /// The row.
+    pub seq: Seq,
+    /// When it was committed.
+    pub at: Timestamp,
+    /// Who speaks in it.
+    pub speaker: Speaker,
+    /// The words around the first match, in one line.
+    pub excerpt: String,
+}
+
+/// Who speaks in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// The user: a prompt.
+    User,
+    /// The model: text and calls.
+    Model,
+    /// A tool: a call's result.
+    Tool,
+}
+
+/// What was removed, or would be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pruned {
+    /// The sessions.
+    pub sessions: Vec<SessionInfo>,
+    /// Whether they were removed; else it was only asked which.
+    pub removed: bool,
+    /// The database's size before, in bytes.
+    pub bytes_before: u64,
+    /// And after.
+    pub bytes_after: u64,
 }
 
 /// Why a request failed, for a person.

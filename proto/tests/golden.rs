@@ -11,7 +11,7 @@ use proto::approval::*;
 use proto::diff::*;
 use proto::event::*;
 use proto::frame;
-use proto::handshake::PROTOCOL;
+use proto::handshake::{PROTOCOL, Role};
 use proto::ids::*;
 use proto::job::*;
 use proto::json::JsonText;
@@ -26,6 +26,10 @@ use uuid::Uuid;
 
 fn uuid(n: u128) -> Uuid {
     Uuid::from_u128(0x0193_a5b2_7c3d_7e4f_8a9b_0000_0000_0000 + n)
+}
+
+fn attendee() -> Attendee {
+    Attendee { program: "agentctl".into(), terminal: "pts/3".into(), role: Role::Driver }
 }
 
 fn session() -> SessionId {
@@ -116,6 +120,16 @@ fn requests() -> Vec<Request> {
         Request::StopJob(StopJob { job: "0009".into() }),
         Request::Background(Background { session: session() }),
         Request::ShowEnv(ShowEnv { session: session() }),
+        Request::Search(Search { text: "needle".into(), limit: 20 }),
+        Request::ForkSession(ForkSession {
+            session: "demo".into(),
+            at: Some(Seq(7)),
+            name: Some("other".into()),
+            env: EnvVars::default(),
+            endpoint: Endpoint::default(),
+        }),
+        Request::Prune(Prune { older_than_ms: 1000, archived: true, dry_run: true }),
+        Request::Restart(Restart {}),
     ]
 }
 
@@ -285,6 +299,7 @@ fn bodies() -> Vec<EventBody> {
         EventBody::BackgroundAsked(BackgroundAsked { call: call(), job: job(), by: "agentctl".into() }),
         EventBody::TurnWoken(TurnWoken { turn: turn() }),
         EventBody::JobsTold(JobsTold { turn: turn() }),
+        EventBody::SessionForked(SessionForked { from: session(), at: Seq(7), by: "agentctl".into() }),
     ];
     all.extend(subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })));
     all.extend(deciders.clone().map(|by| {
@@ -325,7 +340,7 @@ fn info() -> SessionInfo {
         queued: vec![PromptId(uuid(7))],
         approvals: vec![],
         title: "fix".into(),
-        clients: vec![ClientInfo { program: "agentctl".into(), terminal: "pts/3".into() }],
+        clients: vec![attendee()],
         archived: false,
         shim_pid: Some(42),
         next_try: Some(Timestamp(3)),
@@ -404,6 +419,18 @@ fn responses() -> Vec<Response> {
             variables: vec![Variable { name: "A".into(), value: "b".into() }],
             removed: vec!["ANTHROPIC_API_KEY".into()],
         }),
+        Response::Hits(Hits {
+            hits: vec![Hit {
+                session: session(),
+                name: None,
+                title: "fix".into(),
+                seq: Seq(4),
+                at: Timestamp(2),
+                speaker: Speaker::Tool,
+                excerpt: "…the needle…".into(),
+            }],
+        }),
+        Response::Pruned(Pruned { sessions: vec![info()], removed: true, bytes_before: 9, bytes_after: 5 }),
     ]
 }
 
@@ -457,6 +484,7 @@ fn frames() -> Vec<ServerFrame> {
         ServerFrame::CaughtUp(CaughtUp { session: session(), seq: Seq(9) }),
         ServerFrame::Lagged(Lagged { session: session(), after: Seq(3) }),
         ServerFrame::Goodbye(Goodbye { reason: "agentd is stopping".into() }),
+        ServerFrame::Presence(Presence { session: session(), clients: vec![attendee()] }),
     ]);
     for (index, body) in bodies().into_iter().enumerate() {
         let event = Event { seq: Seq(index as u64 + 1), at: Timestamp(1_000), body };

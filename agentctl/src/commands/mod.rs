@@ -9,6 +9,7 @@ mod doctor;
 mod export;
 mod generate;
 mod jobs;
+mod keeping;
 mod list;
 mod log;
 mod model;
@@ -39,7 +40,6 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Ls(args) => list::sessions(&args, context).await,
         Command::Show(args) => list::show(&args, context).await,
         Command::Log(args) => log::run(&args, context).await,
-        Command::Export(args) => export::run(args, context).await,
         Command::Undo(args) => undo::undo(args, context).await,
         Command::Diff(args) => undo::diff(args, context).await,
         Command::Approvals(args) => approvals::list(args, context).await,
@@ -63,8 +63,13 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Rename(args) => change::rename(args, context).await,
         Command::Archive(args) => change::archive(args, context).await,
         Command::Rm(args) => change::remove(args, context).await,
+        Command::Prune(args) => keeping::prune(args, context).await,
+        Command::Search(args) => keeping::search(args, context).await,
+        Command::Fork(args) => keeping::fork(args, context).await,
+        Command::Export(args) => export::run(args, context).await,
         Command::Status(args) => list::status(&args, context).await,
         Command::Doctor(args) => doctor::run(&args, context).await,
+        Command::Restart(args) => change::restart(&args, context).await,
         Command::Shutdown(args) => change::shutdown(&args, context).await,
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),

@@ -101,7 +101,8 @@ impl Goal {
             | EventBody::JobStopAsked(_)
             | EventBody::BackgroundAsked(_)
             | EventBody::TurnWoken(_)
-            | EventBody::JobsTold(_) => {}
+            | EventBody::JobsTold(_)
+            | EventBody::SessionForked(_) => {}
         }
     }
 

@@ -17,6 +17,7 @@ mod draw;
 pub mod editor;
 mod ends;
 pub mod goal;
+mod presence;
 pub mod question;
 pub mod reconnect;
 mod signals;
@@ -30,7 +31,7 @@ use proto::handshake::Role;
 use proto::ids::{ApprovalId, SessionId};
 use proto::live::Live;
 use proto::request::SendPrompt;
-use proto::response::{Response, ResponseResult, ServerFrame, SessionInfo};
+use proto::response::{Attendee, Response, ResponseResult, ServerFrame, SessionInfo};
 use tokio::time::{Instant, sleep_until};
 
 use crate::connect::Connection;
@@ -111,6 +112,8 @@ pub struct Follow<'a> {
     interrupted: bool,
     /// What comes now happens now; before that it is the past that is shown again.
     pub is_live: bool,
+    /// Who is attached, as last told.
+    attached: Vec<Attendee>,
     leaving: Option<Exit>,
     painted_at: Instant,
     dirty: bool,
@@ -178,6 +181,7 @@ impl<'a> Follow<'a> {
             announced: HashSet::new(),
             interrupted: false,
             is_live: true,
+            attached: Vec::new(),
             leaving: None,
             painted_at: Instant::now(),
             dirty: true,
@@ -288,6 +292,7 @@ impl<'a> Follow<'a> {
                 Ok(())
             }
             ServerFrame::CaughtUp(_) => Ok(()),
+            ServerFrame::Presence(presence) => self.presence(&presence),
             ServerFrame::Response(response) => match response.result {
                 ResponseResult::Ok(Response::Session(info)) => {
                     self.info = self.info.is_some().then_some(info);

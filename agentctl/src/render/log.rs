@@ -94,6 +94,9 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
         EventBody::TurnWoken(it) => vec![head("turn woken", &it.turn.short())],
         EventBody::JobsTold(_) => vec![head("jobs told", "the model hears of them with its next request")],
         EventBody::UndoStarted(it) => vec![head("undo", &format!("{} steps by {}", it.steps, it.by))],
+        EventBody::SessionForked(it) => {
+            vec![head("forked", &format!("from session {} after its row {} by {}", it.from.short(), it.at, it.by))]
+        }
         EventBody::UndoEnded(it) => {
             let mut lines = vec![head("undo ended", &format!("{} edits taken back", it.diffs.len()))];
             for diff in &it.diffs {

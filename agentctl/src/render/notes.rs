@@ -1,7 +1,7 @@
 //! Lines about a turn: what failed and is tried again, how it ended, what the user should know.
 
 use jiff::tz::TimeZone;
-use proto::event::{Problem, RequestFailed, TurnOutcome, Usage};
+use proto::event::{Problem, RequestFailed, SessionForked, TurnOutcome, Usage};
 
 use proto::ids::SessionId;
 
@@ -42,6 +42,12 @@ pub fn parked(problem: &Problem, session: SessionId) -> Line {
 #[must_use]
 pub fn notice(text: &str) -> Line {
     Line::new().lit(Style::Warn, "! ").text(Style::Plain, text).prose("  ")
+}
+
+/// Where a session comes from.
+#[must_use]
+pub fn forked(it: &SessionForked) -> Line {
+    remark(&format!("forked by {} from session {} after its row {}", it.by, it.from.short(), it.at))
 }
 
 /// A quiet remark of our own.

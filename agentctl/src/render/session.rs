@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use proto::approval::{Approval, Subject};
 use proto::handshake::Role;
 use proto::ids::Timestamp;
-use proto::response::{DaemonStatus, SessionInfo, SessionState};
+use proto::response::{Attendee, DaemonStatus, Hit, SessionInfo, SessionState, Speaker};
 
 use super::table::{Cell, table};
 use super::{Line, Style, approval, notes, time};
@@ -46,6 +46,30 @@ pub fn list(sessions: &[SessionInfo], home: &str, now: Timestamp, columns: usize
     table(&["SESSION", "NAME", "STATE", "ACTIVE", "DIRECTORY", "TITLE"], &rows, columns)
 }
 
+/// What a search found.
+#[must_use]
+pub fn hits(hits: &[Hit], now: Timestamp, columns: usize) -> Vec<Line> {
+    let rows: Vec<Vec<Cell>> = hits
+        .iter()
+        .map(|hit| {
+            let speaker = match hit.speaker {
+                Speaker::User => "prompt",
+                Speaker::Model => "model",
+                Speaker::Tool => "tool",
+            };
+            vec![
+                (Style::Name, hit.session.short()),
+                (Style::Bold, hit.name.clone().unwrap_or_default()),
+                (Style::Dim, hit.seq.to_string()),
+                (Style::Dim, time::ago(hit.at, now)),
+                (Style::Dim, speaker.to_owned()),
+                (Style::Plain, hit.excerpt.clone()),
+            ]
+        })
+        .collect();
+    table(&["SESSION", "NAME", "ROW", "WHEN", "IN", "TEXT"], &rows, columns)
+}
+
 /// `~` for the home directory.
 fn shorten(path: &str, home: &str) -> String {
     match Path::new(path).strip_prefix(home) {
@@ -70,6 +94,18 @@ pub fn facts(rows: &[(&'static str, String)]) -> Vec<Line> {
             Line::new().lit(Style::Dim, name).text(Style::Plain, &gap).text(Style::Plain, value)
         })
         .collect()
+}
+
+/// `vim on pts/3 (watching)`.
+#[must_use]
+pub fn attendee(client: &Attendee) -> String {
+    let place = if client.terminal.is_empty() { String::new() } else { format!(" on {}", client.terminal) };
+    let role = match client.role {
+        Role::Driver => "",
+        Role::Approver => " (may answer)",
+        Role::Observer => " (watching)",
+    };
+    format!("{}{place}{role}", client.program)
 }
 
 /// One session's state.
@@ -104,8 +140,7 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
         ("window", window(info)),
         ("used", super::notes::usage(&info.usage)),
     ];
-    let clients: Vec<String> =
-        info.clients.iter().map(|c| format!("{} {}", c.program, c.terminal).trim_end().to_owned()).collect();
+    let clients: Vec<String> = info.clients.iter().map(attendee).collect();
     rows.push(("attached", if clients.is_empty() { "nobody".to_owned() } else { clients.join(", ") }));
     rows.push(("shell", info.shim_pid.map_or_else(|| "not running".to_owned(), |pid| format!("process {pid}"))));
     if info.jobs > 0 {

@@ -297,7 +297,11 @@ impl Peer {
             | Request::ShowEnv(_)
             | Request::SendPrompt(_)
             | Request::WithdrawPrompt(_)
-            | Request::Rerun(_) => unreachable!("handled before, or never sent"),
+            | Request::Rerun(_)
+            | Request::Search(_)
+            | Request::ForkSession(_)
+            | Request::Prune(_)
+            | Request::Restart(_) => unreachable!("handled before, or never sent"),
         };
         self.ok(id, response);
     }

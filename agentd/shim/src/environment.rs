@@ -10,10 +10,10 @@ pub(crate) fn shown(start: &Start, told: Option<&str>) -> ShellEnv {
     let mut variables = told.map_or_else(|| shell_env(start), exported);
     let mut removed: Vec<String> = variables.iter().map(|(name, _)| name.clone()).collect();
     removed.extend(start.env.0.iter().map(|(name, _)| name.clone()));
-    removed.retain(|name| is_secret(name, start));
+    removed.retain(|name| is_secret(name, &start.secret_names));
     removed.sort();
     removed.dedup();
-    variables.retain(|(name, _)| !is_secret(name, start) && name != crate::marks::VARIABLE);
+    variables.retain(|(name, _)| !is_secret(name, &start.secret_names) && name != crate::marks::VARIABLE);
     variables.sort();
     ShellEnv { variables, removed }
 }

@@ -38,6 +38,7 @@ use std::process::ExitCode;
 
 pub use marks::VARIABLE as MARK;
 use proto::shim::start::Started;
+pub use start::is_secret;
 
 /// Runs a shim: the whole life of the process. Must be called before any thread is started.
 #[must_use]

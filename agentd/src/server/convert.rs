@@ -4,8 +4,8 @@ use proto::event::{
     ApprovalAsked, ApprovalClosed, BackgroundAsked, Block, CallBlock, CallFinished, CallStarted, Compacted,
     CompactionStarted, Event, EventBody, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, Notice,
     PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, Rewound, SessionArchived,
-    SessionCreated, SessionRenamed, SettingsChanged, Steered, TurnEnded, TurnStarted, TurnWoken, UndoEnded,
-    UndoStarted,
+    SessionCreated, SessionForked, SessionRenamed, SettingsChanged, Steered, TurnEnded, TurnStarted, TurnWoken,
+    UndoEnded, UndoStarted,
 };
 use proto::json::JsonText;
 
@@ -103,6 +103,9 @@ fn body(entry: &Entry) -> EventBody {
         }
         Entry::UndoStarted(order) => {
             EventBody::UndoStarted(UndoStarted { undo: order.undo, steps: order.steps, by: order.by.clone() })
+        }
+        Entry::Forked(forked) => {
+            EventBody::SessionForked(SessionForked { from: forked.from, at: forked.at, by: forked.by.clone() })
         }
         Entry::UndoEnded(result) => EventBody::UndoEnded(UndoEnded {
             undo: result.undo,

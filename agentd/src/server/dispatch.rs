@@ -4,17 +4,19 @@ use std::sync::atomic::Ordering;
 
 use proto::approval::Decider;
 use proto::handshake::Role;
-use proto::ids::Seq;
+use proto::ids::{Seq, SessionId};
 use proto::request::{PROMPT_BYTES_MAX, Request, SessionChange, UNDO_STEPS_MAX, Undo};
 use proto::response::{
     Approvals, Attached, DaemonStatus, Done, ErrorCode, LogPage, Response, SessionState, Sessions, WireError,
 };
 
 use super::connection::Connection;
+use super::subscription::Source;
 use super::{convert, jobs, subscription};
 use crate::config::ProviderKind;
+use crate::session::finding::{Found, resting};
 use crate::session::select::check_name;
-use crate::session::{SessionHandle, Subscription, storage_error};
+use crate::session::storage_error;
 use crate::shell::Accounting;
 use crate::store::entry::{Prompt, UndoOrder};
 
@@ -26,9 +28,9 @@ const ATTACHED_MAX: usize = 64;
 
 /// A subscription whose response has not been sent yet: its rows come after.
 pub(super) struct PendingPump {
-    session: SessionHandle,
+    session: SessionId,
     since: Seq,
-    subscription: Subscription,
+    source: Source,
 }
 
 /// What a request may do.
@@ -54,6 +56,7 @@ fn power(request: &Request) -> Power {
         | Request::ListApprovals(_)
         | Request::Usage(_)
         | Request::SessionDiff(_)
+        | Request::Search(_)
         | Request::ListJobs(_)
         | Request::ReadJob(_)
         | Request::ShowEnv(_) => Power::Watch,
@@ -63,6 +66,8 @@ fn power(request: &Request) -> Power {
         | Request::WithdrawPrompt(_)
         | Request::Interrupt(_)
         | Request::ChangeSession(_)
+        | Request::ForkSession(_)
+        | Request::Prune(_)
         | Request::Undo(_)
         | Request::Retry(_)
         | Request::Configure(_)
@@ -71,6 +76,7 @@ fn power(request: &Request) -> Power {
         | Request::Rerun(_)
         | Request::StopJob(_)
         | Request::Background(_)
+        | Request::Restart(_)
         | Request::Shutdown(_) => Power::Drive,
     }
 }
@@ -108,11 +114,11 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             Ok(Response::Sessions(Sessions { sessions }))
         }
         Request::ShowSession(show) => {
-            let session = registry.find(&show.session).await?;
+            let session = registry.look(&show.session).await?;
             Ok(Response::Session(session.info().await?))
         }
         Request::ReadLog(read) => {
-            let session = registry.find(&read.session).await?.id();
+            let session = registry.select(&read.session).await?.id;
             let limit = read.limit.clamp(1, LOG_PAGE_MAX);
             let store = &registry.context().store;
             let rows = store.rows(session, read.since, limit + 1).await.map_err(|e| storage_error(&e))?;
@@ -122,12 +128,12 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
         }
         Request::Attach(attach) => {
             registry.offer(&attach.endpoint);
-            let session = registry.find(&attach.session).await?;
+            let session = registry.look(&attach.session).await?;
             attach_to(connection, session, attach.since).await
         }
         Request::Detach(detach) => {
-            let session = registry.find(&detach.session).await?;
-            if let Some(pump) = connection.attached.remove(&session.id()) {
+            let session = registry.select(&detach.session).await?;
+            if let Some(pump) = connection.attached.remove(&session.id) {
                 pump.abort();
             }
             Ok(done())
@@ -183,6 +189,10 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             session.answer(approval, answer.digest, answer.verdict, by).await.map(Response::Answered)
         }
         Request::ChangeSession(change) => {
+            if change.change == (SessionChange::Remove {}) {
+                let session = registry.select(&change.session).await?;
+                return registry.remove(session.id).await.map(|()| done());
+            }
             let session = registry.find(&change.session).await?;
             let by = connection.name();
             match change.change {
@@ -198,10 +208,16 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
                 }
                 SessionChange::Remove {} => {
                     let last = session.info().await?;
-                    registry.remove(&session).await.map(|()| Response::Session(last))
+                    registry.remove(session.id()).await.map(|()| Response::Session(last))
                 }
             }
         }
+        Request::Search(search) => registry.search(&search.text, search.limit).await.map(Response::Hits),
+        Request::ForkSession(fork) => {
+            let session = registry.fork(fork, connection.name()).await?;
+            Ok(Response::Session(session.info().await?))
+        }
+        Request::Prune(prune) => registry.prune(&prune).await.map(Response::Pruned),
         Request::Undo(undo) => take_back(connection, undo).await,
         Request::SessionDiff(diff) => {
             let session = registry.find(&diff.session).await?;
@@ -217,6 +233,14 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
         Request::ShowEnv(show) => {
             let session = registry.find(&show.session).await?;
             session.env().await.map(Response::Environment)
+        }
+        Request::Restart(_) => {
+            let refused = |sentence: String| error(ErrorCode::Conflict, &sentence, "this agentd goes on serving");
+            server.successor.check().await.map_err(refused)?;
+            tracing::info!(by = %connection.name(), "asked to restart in place");
+            server.restart.store(true, Ordering::Relaxed);
+            server.stop.cancel();
+            Ok(done())
         }
         Request::Shutdown(shutdown) => {
             server.stop_shells.store(shutdown.stop_shells, Ordering::Relaxed);
@@ -240,7 +264,7 @@ async fn take_back(connection: &Connection, undo: Undo) -> Result<Response, Wire
     session.undo(order).await.map(Response::Undone)
 }
 
-async fn attach_to(connection: &mut Connection, session: SessionHandle, since: Seq) -> Result<Response, WireError> {
+async fn attach_to(connection: &mut Connection, session: Found, since: Seq) -> Result<Response, WireError> {
     if connection.attached.len() >= ATTACHED_MAX && !connection.attached.contains_key(&session.id()) {
         let message = format!("this connection is attached to {ATTACHED_MAX} sessions, the limit");
         return Err(error(ErrorCode::Limit, &message, "detach from one first"));
@@ -248,13 +272,19 @@ async fn attach_to(connection: &mut Connection, session: SessionHandle, since: S
     if let Some(pump) = connection.attached.remove(&session.id()) {
         pump.abort();
     }
-    let subscription = session.attach(connection.client.clone()).await?;
-    if since > subscription.head {
-        let message = format!("the session has {} events, not {since}", subscription.head);
+    let client = connection.attendee();
+    let (id, info, source) = match session {
+        Found::Awake(session) => {
+            let subscription = session.attach(client).await?;
+            (session.id(), subscription.info.clone(), Source::Awake(Box::new(subscription)))
+        }
+        Found::Resting(row) => (row.id, resting(&row), Source::Resting { row, client }),
+    };
+    if since > info.head {
+        let message = format!("the session has {} events, not {since}", info.head);
         return Err(error(ErrorCode::BadRequest, &message, "attach from 0"));
     }
-    let info = subscription.info.clone();
-    connection.pending.push(PendingPump { session, since, subscription });
+    connection.pending.push(PendingPump { session: id, since, source });
     Ok(Response::Attached(Attached { session: info }))
 }
 
@@ -262,14 +292,9 @@ async fn attach_to(connection: &mut Connection, session: SessionHandle, since: S
 pub(super) fn start_pumps(connection: &mut Connection) {
     while connection.pumps.try_join_next().is_some() {}
     for pending in std::mem::take(&mut connection.pending) {
-        let id = pending.session.id();
-        let pump = subscription::pump(
-            std::sync::Arc::clone(&connection.server),
-            pending.session,
-            pending.since,
-            pending.subscription,
-            connection.frames.clone(),
-        );
+        let id = pending.session;
+        let server = std::sync::Arc::clone(&connection.server);
+        let pump = subscription::pump(server, id, pending.since, pending.source, connection.frames.clone());
         connection.attached.insert(id, connection.pumps.spawn(pump));
     }
 }

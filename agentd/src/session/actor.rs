@@ -17,7 +17,7 @@ use std::time::Duration;
 use proto::ids::{PromptId, Seq, SessionId, Timestamp, UndoId};
 use proto::response::{SessionInfo, Undone};
 use proto::secret::EnvVars;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -28,6 +28,7 @@ use super::fanout::Fanout;
 use super::machine::{Effect, Input, Machine, Phase, Step, Surroundings};
 use super::news::News;
 use super::open::OpenPieces;
+use super::serving::Served;
 use super::spec::Spec;
 use super::trail::Trail;
 use super::{Context, storage_error};
@@ -58,6 +59,8 @@ pub(super) struct Actor {
     /// Clients that wait for the row of an undo.
     pub(super) undo_waiters: Vec<(UndoId, Reply<Undone>)>,
     pub(super) fanout: Fanout,
+    /// Told by clients that go.
+    pub(super) left: Arc<Notify>,
     pub(super) open: OpenPieces,
     pub(super) trail: Trail,
     pub(super) auditor: Auditor,
@@ -86,6 +89,7 @@ impl Actor {
             undos: HashMap::new(),
             undo_waiters: Vec::new(),
             fanout: Fanout::default(),
+            left: Arc::default(),
             open: OpenPieces::default(),
             trail: Trail::default(),
             auditor: Auditor::default(),
@@ -106,6 +110,8 @@ impl Actor {
         self.prompts.clear();
         self.undos.clear();
         self.auditor = Auditor::default();
+        // The store keeps these in step with the log, and knows better where rows came from another session.
+        let (name, archived) = (self.row.name.clone(), self.row.archived);
         loop {
             let rows = self.context.store.rows(self.id, self.head, REPLAY_PAGE).await?;
             let whole = rows.len() == REPLAY_PAGE as usize;
@@ -116,6 +122,7 @@ impl Actor {
                 self.note(row.seq, row.at, &row.entry);
             }
             if !whole {
+                (self.row.name, self.row.archived) = (name, archived);
                 return Ok(());
             }
         }
@@ -170,6 +177,7 @@ impl Actor {
             | Entry::TurnWoken { .. }
             | Entry::JobsTold { .. }
             | Entry::WakesSpent { .. }
+            | Entry::Forked(_)
             | Entry::Notice { .. } => {}
         }
     }
@@ -178,16 +186,21 @@ impl Actor {
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>, stop: CancellationToken) {
         self.deeds.find_shell();
         self.take(Input::Resumed).await;
+        let left = Arc::clone(&self.left);
         loop {
             let deadline = self.machine.deadline();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 command = inbox.recv() => match command {
-                    Some(command) => self.command(command).await,
+                    Some(command) => match self.command(command).await {
+                        Served::Done => {}
+                        Served::Retired => break,
+                    },
                     None => break,
                 },
                 Some(news) = self.news.recv() => self.hear(news).await,
+                () = left.notified() => self.fanout.tell_presence(),
                 () = tokio::time::sleep(RECOVER_PAUSE), if self.stale.is_some() => self.recover().await,
                 () = sleep_until(deadline), if deadline.is_some() && self.stale.is_none() => self.take(Input::TimerFired).await,
             }

@@ -98,6 +98,7 @@ impl Auditor {
             | Entry::Notice { .. }
             | Entry::Renamed { .. }
             | Entry::Archived { .. }
+            | Entry::Forked(_)
             | Entry::UndoStarted(_)
             | Entry::UndoEnded(_) => {}
         }

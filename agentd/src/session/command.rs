@@ -3,10 +3,10 @@
 use proto::approval::{Decider, Verdict};
 use proto::ids::{ApprovalId, JobId, PromptId, Seq};
 use proto::job::{Environment, Job, JobOutput, Moving};
-use proto::request::ClientInfo;
-use proto::response::{Accepted, Answered, SessionInfo, SessionState, Undone, WireError};
+use proto::response::{Accepted, Answered, Attendee, SessionInfo, SessionState, Undone, WireError};
 use proto::shim::files::{FileOp, FileReply};
-use tokio::sync::{mpsc, oneshot};
+use std::sync::Arc;
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::fanout::Outgoing;
 use super::machine::{Machine, Phase};
@@ -103,7 +103,7 @@ pub(super) enum Command {
         reply: Reply<bool>,
     },
     Attach {
-        client: ClientInfo,
+        client: Attendee,
         reply: Reply<Subscription>,
     },
     Info {
@@ -119,6 +119,10 @@ pub(super) enum Command {
         reply: Reply<()>,
     },
     EndShell {
+        reply: Reply<()>,
+    },
+    /// End the shell, and the actor after the answer.
+    Retire {
         reply: Reply<()>,
     },
 }
@@ -143,6 +147,18 @@ pub struct Subscription {
     pub head: Seq,
     /// Rows and pieces from then on. Closes when the client is cut off; who drops it is detached.
     pub queue: mpsc::Receiver<Outgoing>,
+    /// Tells the session when this is dropped. Behind the queue: fields are dropped in this order.
+    pub leaving: Leaving,
+}
+
+/// Wakes a session when a client is gone, so that the others hear of it.
+#[derive(Debug)]
+pub struct Leaving(pub(super) Arc<Notify>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 /// What a machine is doing, in the wire's words.

@@ -347,8 +347,9 @@ impl Deeds {
     pub(super) fn shell_lost(&mut self, instance: Uuid) -> bool {
         let present = matches!(&self.shell, Slot::Up(shell) if shell.instance() == instance);
         if present {
-            self.shell = Slot::None;
             self.had_shell = true;
+            // What it left running must not wait for the next call to be ended.
+            self.come(false);
         }
         present
     }

@@ -3,8 +3,7 @@
 use proto::approval::{Decider, Verdict};
 use proto::ids::{ApprovalId, JobId, PromptId, SessionId, UndoId};
 use proto::job::{Environment, Job, JobOutput, Moving};
-use proto::request::ClientInfo;
-use proto::response::{Accepted, Answered, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
+use proto::response::{Accepted, Answered, Attendee, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
 use proto::shim::files::FileOp;
 use tokio::sync::{mpsc, oneshot};
 
@@ -185,7 +184,7 @@ impl SessionHandle {
     ///
     /// # Errors
     /// When the session's log cannot be read.
-    pub async fn attach(&self, client: ClientInfo) -> Result<Subscription, WireError> {
+    pub async fn attach(&self, client: Attendee) -> Result<Subscription, WireError> {
         self.ask(|reply| Command::Attach { client, reply }).await
     }
 
@@ -211,6 +210,14 @@ impl SessionHandle {
     /// Storage failures.
     pub async fn archive(&self, by: String) -> Result<(), WireError> {
         self.ask(|reply| Command::Archive { by, reply }).await
+    }
+
+    /// Ends its shell, and its actor: the session is about to be removed.
+    ///
+    /// # Errors
+    /// When the session is going away already.
+    pub(super) async fn retire(&self) -> Result<(), WireError> {
+        self.ask(|reply| Command::Retire { reply }).await
     }
 
     /// Ends its shell and everything it runs.

@@ -15,7 +15,7 @@ impl Registry {
     /// None fits, or several do.
     pub async fn find_job(&self, selector: &str) -> Result<(SessionHandle, JobId), WireError> {
         let mut found = Vec::new();
-        for handle in self.handles().await {
+        for handle in self.all_running().await {
             let ids = handle.job_ids().await;
             found
                 .extend(ids.into_iter().filter(|id| id_fits(&id.to_string(), selector)).map(|id| (handle.clone(), id)));
@@ -34,7 +34,7 @@ impl Registry {
     /// The background commands of every session that is served at the moment; those that run have their session served.
     pub async fn jobs(&self) -> Vec<Job> {
         let mut all = Vec::new();
-        for handle in self.handles().await {
+        for handle in self.all_running().await {
             // A session that is going away has none.
             all.extend(handle.jobs().await.unwrap_or_default());
         }

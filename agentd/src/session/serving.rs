@@ -2,13 +2,22 @@
 
 use super::actor::Actor;
 use super::actor::wishes::conflict;
-use super::command::{Command, Subscription};
+use super::command::{Command, Leaving, Subscription};
 use super::job_task::Look;
 use super::machine::{Input, Phase};
 
+/// Whether the actor goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Served {
+    /// It does.
+    Done,
+    /// Its session is being removed.
+    Retired,
+}
+
 impl Actor {
-    pub(super) async fn command(&mut self, command: Command) {
-        if self.stale.is_some() {
+    pub(super) async fn command(&mut self, command: Command) -> Served {
+        if self.stale.is_some() && !matches!(command, Command::Retire { .. }) {
             self.recover().await;
         }
         // A receiver that went away needs no answer: each `send` below may fail freely.
@@ -81,7 +90,9 @@ impl Actor {
                 let result = self.stored(()).map(|()| {
                     let (id, queue) = self.fanout.add(client);
                     self.fanout.live_to(id, self.open.snapshot(self.id));
-                    Subscription { info: self.info(), head: self.head, queue }
+                    self.fanout.tell_presence();
+                    let leaving = Leaving(std::sync::Arc::clone(&self.left));
+                    Subscription { info: self.info(), head: self.head, queue, leaving }
                 });
                 let _ = reply.send(result);
             }
@@ -109,6 +120,13 @@ impl Actor {
                 self.settle_jobs(None);
                 let _ = reply.send(Ok(()));
             }
+            Command::Retire { reply } => {
+                self.deeds.end_shell().await;
+                self.deeds.drop_tasks();
+                let _ = reply.send(Ok(()));
+                return Served::Retired;
+            }
         }
+        Served::Done
     }
 }

@@ -140,6 +140,7 @@ impl Trail {
             | Entry::Notice { .. }
             | Entry::Renamed { .. }
             | Entry::Archived { .. }
+            | Entry::Forked(_)
             | Entry::UndoStarted(_)
             | Entry::UndoEnded(_)
             | Entry::JobStarted(_)
@@ -268,6 +269,7 @@ impl Trail {
             Entry::WakesSpent { wakes } => {
                 Line::new(Level::WARN, format!("jobs began {wakes} turns in a row; no more without a prompt"))
             }
+            Entry::Forked(forked) => info(&format!("forked from {} at {}", forked.from, forked.at)).by(&forked.by),
             Entry::UndoStarted(order) => info("undo started").by(&order.by),
             Entry::UndoEnded(result) => Line {
                 problem: result.problem.as_ref().map(|problem| problem.code.as_str()),

@@ -7,7 +7,7 @@
 use proto::approval::{Approval, Decider, Verdict};
 use proto::diff::FileDiff;
 use proto::event::{Problem, TurnOutcome, Usage};
-use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Timestamp, TurnId, UndoId};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId, UndoId};
 use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -262,6 +262,21 @@ pub enum Entry {
         /// How many there were.
         wakes: u32,
     },
+    /// The rows before this one are another session's; this session goes on from there.
+    Forked(Forked),
+}
+
+/// Where a session comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    /// The other session.
+    pub from: SessionId,
+    /// Its last row that was taken over.
+    pub at: Seq,
+    /// Who asked.
+    pub by: String,
+    /// What the model is told.
+    pub note: String,
 }
 
 /// A wish to take edits back.
@@ -395,6 +410,7 @@ impl Entry {
             Self::TurnWoken { .. } => "turn_woken",
             Self::JobsTold { .. } => "jobs_told",
             Self::WakesSpent { .. } => "wakes_spent",
+            Self::Forked(_) => "forked",
         }
     }
 }

@@ -4,25 +4,57 @@ use std::sync::Arc;
 
 use proto::audit::AuditRow;
 use proto::event::Usage;
-use proto::ids::SessionId;
+use proto::ids::{Seq, SessionId};
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::{mpsc, oneshot};
 
+use super::search::{self, Page};
 use super::{AuditSink, NewRow, NewSession, StoreError, audit};
 use crate::store::entry::Entry;
 
 /// Jobs in one transaction: enough to share an fsync among all sessions, few enough to keep the first waiter's delay low.
 const GROUP_MAX: usize = 64;
 
+/// Pages given back in one transaction: 4 MiB, so that nobody waits long for the writer meanwhile.
+const SHRINK: &str = "PRAGMA incremental_vacuum(1024)";
+
 type Done = oneshot::Sender<Result<(), StoreError>>;
 
 /// Something to write.
 #[derive(Debug)]
 pub(super) enum Job {
-    Create { session: Box<NewSession>, reply: Done },
-    Append { session: SessionId, rows: Vec<NewRow>, reply: Done },
-    Remove { session: SessionId, reply: Done },
-    Flush { reply: Done },
+    Create {
+        session: Box<NewSession>,
+        reply: Done,
+    },
+    Append {
+        session: SessionId,
+        rows: Vec<NewRow>,
+        reply: Done,
+    },
+    Remove {
+        session: SessionId,
+        reply: Done,
+    },
+    /// Copies the rows up to `upto` into a new session; its own first row comes after them.
+    Fork {
+        source: SessionId,
+        upto: Seq,
+        session: Box<NewSession>,
+        reply: Done,
+    },
+    /// Puts texts into the search index.
+    Index {
+        page: Box<Page>,
+        reply: Done,
+    },
+    /// Gives some free pages of the file back to the disk.
+    Shrink {
+        reply: Done,
+    },
+    Flush {
+        reply: Done,
+    },
 }
 
 /// Serves jobs until the last handle is gone.
@@ -57,9 +89,13 @@ pub(super) fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Job>, mut
 
 fn answer(job: Job, result: Result<(), StoreError>) {
     let reply = match job {
-        Job::Create { reply, .. } | Job::Append { reply, .. } | Job::Remove { reply, .. } | Job::Flush { reply } => {
-            reply
-        }
+        Job::Create { reply, .. }
+        | Job::Append { reply, .. }
+        | Job::Remove { reply, .. }
+        | Job::Fork { reply, .. }
+        | Job::Index { reply, .. }
+        | Job::Shrink { reply }
+        | Job::Flush { reply } => reply,
     };
     // A waiter that went away does not undo what was written.
     let _ = reply.send(result);
@@ -78,17 +114,7 @@ fn commit(connection: &mut Connection, group: &[Job]) -> Result<Vec<AuditRow>, S
 fn apply(transaction: &Transaction<'_>, job: &Job, audited: &mut Vec<AuditRow>) -> Result<(), StoreError> {
     match job {
         Job::Create { session, .. } => {
-            transaction
-                .prepare_cached(
-                    "INSERT INTO sessions (id, name, created_at, active_at, cwd, spec) VALUES (?1, ?2, ?3, ?3, ?4, ?5)",
-                )?
-                .execute(params![
-                    session.id.0.as_bytes(),
-                    session.name,
-                    stored(session.created_at.0),
-                    session.cwd,
-                    session.spec
-                ])?;
+            create(transaction, session)?;
             insert(transaction, session.id, &session.first)
         }
         Job::Append { session, rows, .. } => rows.iter().try_for_each(|row| {
@@ -98,12 +124,50 @@ fn apply(transaction: &Transaction<'_>, job: &Job, audited: &mut Vec<AuditRow>) 
             }
             Ok(())
         }),
+        Job::Fork { source, upto, session, .. } => {
+            create(transaction, session)?;
+            transaction
+                .prepare_cached(
+                    "INSERT INTO events (session, seq, at, kind, body)
+                     SELECT ?2, seq, at, kind, body FROM events WHERE session = ?1 AND seq <= ?3",
+                )?
+                .execute(params![source.0.as_bytes(), session.id.0.as_bytes(), stored(upto.0)])?;
+            transaction
+                .prepare_cached(
+                    "UPDATE sessions SET title = (SELECT title FROM sessions WHERE id = ?1), indexed = ?3 WHERE id = ?2",
+                )?
+                .execute(params![source.0.as_bytes(), session.id.0.as_bytes(), stored(upto.0)])?;
+            insert(transaction, session.id, &session.first)
+        }
+        Job::Index { page, .. } => search::index(transaction, page),
         Job::Remove { session, .. } => {
+            search::forget(transaction, *session)?;
             transaction.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([session.0.as_bytes()])?;
+            Ok(())
+        }
+        Job::Shrink { .. } => {
+            let mut statement = transaction.prepare_cached(SHRINK)?;
+            let mut rows = statement.query([])?;
+            while rows.next()?.is_some() {}
             Ok(())
         }
         Job::Flush { .. } => Ok(()),
     }
+}
+
+fn create(transaction: &Transaction<'_>, session: &NewSession) -> Result<(), StoreError> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO sessions (id, name, created_at, active_at, cwd, spec) VALUES (?1, ?2, ?3, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            session.id.0.as_bytes(),
+            session.name,
+            stored(session.created_at.0),
+            session.cwd,
+            session.spec
+        ])?;
+    Ok(())
 }
 
 fn insert(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Result<(), StoreError> {
@@ -160,6 +224,7 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::NotesGiven { .. }
         | Entry::Rewound { .. }
         | Entry::ThinkingStripped { .. }
+        | Entry::Forked(_)
         | Entry::UndoStarted(_)
         | Entry::UndoEnded(_)
         | Entry::JobStarted(_)

@@ -112,6 +112,11 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
+    /// From now on the client is killed at any moment: see [`history::Histories::killed`].
+    pub fn expect_kills(&self) {
+        self.shared.lock().histories.killed = true;
+    }
+
     /// Queues a reply to the next request for which none is queued.
     pub fn script(&self, reply: Reply) {
         self.shared.lock().scripts.push_back(reply);

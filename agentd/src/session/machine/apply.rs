@@ -8,6 +8,8 @@ use proto::ids::Timestamp;
 use proto::json::JsonText;
 use serde_json::json;
 
+use super::account::Account;
+use super::jobs::Jobs;
 use super::state::{
     Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Pause, Paused, Phase, Try, Turn,
 };
@@ -110,6 +112,18 @@ impl Machine {
             Entry::JobsTold { .. } => self.tell_jobs(),
             Entry::WakesSpent { .. } => self.jobs.wakes_spent(),
             Entry::Archived { .. } => self.jobs.archive(),
+            Entry::Forked(forked) => {
+                self.push_user(text_block(&forked.note));
+                // What was allowed in the other session was allowed there.
+                self.grants.clear();
+                self.raised.clear();
+                self.notes.clear();
+                self.account = Account::default();
+                self.jobs = Jobs::default();
+                self.closed.clear();
+                self.facts = ShellFacts::restarted();
+                self.facts_of = None;
+            }
             Entry::Created(_) | Entry::Notice { .. } | Entry::Renamed { .. } | Entry::BackgroundAsked { .. } => {}
         }
     }
