@@ -88,18 +88,17 @@ fn a_workspace_cannot_allow_and_a_broken_file_of_it_stops_what_was_allowed() {
 }
 
 #[test]
-fn commands_that_only_read_ask_until_the_user_lets_them_run() {
-    let mut scene = Scene::new();
+fn commands_that_only_read_run_until_their_names_mean_something_else_or_the_user_wants_to_be_asked() {
+    let mut scene = Scene::with(&[("policy.read_only", "ask")]);
     script(&scene, "ls -l");
     scene.prompt("look", ApproveMode::Deny);
     scene.client.until_turn_ended();
     assert_eq!(outcomes(&mut scene), [Outcome::Denied {}]);
 
-    let mut scene = Scene::with(&[("policy.read_only", "run")]);
+    let mut scene = Scene::new();
     script(&scene, "ls -l");
     scene.prompt("look", ApproveMode::Deny);
     scene.client.until_turn_ended();
-    // Once the name means something else, it is no longer known to only read.
     script(&scene, "ls() { touch pwned; }");
     scene.prompt("define it", ApproveMode::All);
     scene.client.until_turn_ended();
