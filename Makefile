@@ -6,7 +6,7 @@ BIN := target/debug
 
 SOAK_KILLS ?= 2000
 
-.PHONY: help run build release test soak load check fmt deny bench install uninstall
+.PHONY: help run build release test soak load check fmt deny bench fuzz install uninstall
 
 help:
 	@echo "make run      play the demo: no key, no network, a scratch directory of its own"
@@ -15,6 +15,7 @@ help:
 	@echo "make load     long logs, many clients, an idle daemon, in release builds; prints figures"
 	@echo "make check    format, lints, documentation, dependencies"
 	@echo "make bench    performance beside references in the same run"
+	@echo "make fuzz     the policy's parser under a fuzzer, half an hour: needs a nightly compiler and cargo-fuzz"
 	@echo "make install  binaries, systemd user units, completions and man pages under PREFIX ($(PREFIX)); make uninstall"
 
 build:
@@ -65,7 +66,16 @@ deny:
 
 bench:
 	$(CARGO) bench --quiet -p agentd-shim
+	$(CARGO) bench --quiet -p agentd --bench decide
 	$(CARGO) bench --quiet -p agentd-tests
+
+# The fuzzer's own time; what it keeps is then held to the decision's time bar without its instrumentation.
+FUZZ_SECONDS ?= 1800
+
+fuzz:
+	cd tests/fuzz && $(CARGO) +nightly run --quiet --release --bin seeds ../data/policy.jsonl corpus/decide
+	$(CARGO) +nightly fuzz run --fuzz-dir tests/fuzz -s none decide -- -max_len=65536 -dict=tests/fuzz/decide.dict -max_total_time=$(FUZZ_SECONDS)
+	cd tests/fuzz && $(CARGO) +nightly run --quiet --release --bin replay corpus/decide
 
 # Where the built programs are; named, nothing is built (for packagers: BUILT=… DESTDIR=…).
 BUILT ?=

@@ -153,6 +153,9 @@ pub enum CtlError {
         "there is nothing to check; give a command, or pipe JSON lines in: agentctl policy check 'git status && rm x'"
     )]
     NothingToCheck,
+    /// `policy check` of a command that cannot be one.
+    #[error("the policy cannot decide about this command: {0}")]
+    NotChecked(String),
     /// `man` of something that is no command.
     #[error("there is no command {0:?}; `agentctl help` lists them")]
     NoSuchCommand(String),
@@ -208,6 +211,7 @@ impl CtlError {
             | Self::PromptTooLong
             | Self::NobodyToAsk
             | Self::NothingToCheck
+            | Self::NotChecked(_)
             | Self::NoSuchCommand(_)
             | Self::Setting { .. }
             | Self::NotUtf8(_)

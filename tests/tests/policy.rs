@@ -59,16 +59,16 @@ fn a_rule_that_denies_beats_approve_all_wherever_the_command_hides() {
 #[test]
 fn a_rule_that_allows_runs_its_command_unasked_and_nothing_beside_it() {
     let mut scene = Scene::new();
-    rules(&scene, &rule("allow", "echo"));
-    script(&scene, "echo hello");
+    rules(&scene, &rule("allow", "mkdir"));
+    script(&scene, "mkdir made");
     scene.prompt("say it", ApproveMode::Deny);
     scene.client.until_turn_ended();
-    script(&scene, "echo hello > pwned");
+    script(&scene, "mkdir other > pwned");
     scene.prompt("write it", ApproveMode::Deny);
     scene.client.until_turn_ended();
     assert!(!pwned(&scene).exists());
     assert_eq!(outcomes(&mut scene), [Outcome::Exited { status: 0 }, Outcome::Denied {}]);
-    assert!(matches!(allowed_by(&mut scene).as_slice(), [Decider::Policy { rule }] if rule.contains("echo")));
+    assert!(matches!(allowed_by(&mut scene).as_slice(), [Decider::Policy { rule }] if rule.contains("mkdir")));
 }
 
 #[test]
