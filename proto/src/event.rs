@@ -4,22 +4,22 @@
 //! which the finished row replaces.
 
 mod jobs;
+mod model;
+mod session;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-mod model;
-
-pub use model::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steered};
-
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
-use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId, UndoId};
+use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
 use crate::request::ApproveMode;
 pub use crate::usage::Usage;
 
 pub use jobs::{BackgroundAsked, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, TurnWoken};
+pub use model::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steered};
+pub use session::{SessionArchived, SessionCreated, SessionForked, SessionRenamed};
 
 /// One row of a session's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -96,30 +96,6 @@ pub enum EventBody {
     JobsTold(JobsTold),
     /// The rows before this one were taken over from another session.
     SessionForked(SessionForked),
-}
-
-/// Where a session's first rows come from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SessionForked {
-    /// The other session.
-    pub from: SessionId,
-    /// Its last row that was taken over.
-    pub at: Seq,
-    /// Who asked.
-    pub by: String,
-}
-
-/// Facts that hold for the whole session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SessionCreated {
-    /// The workspace.
-    pub cwd: String,
-    /// The name, if it has one.
-    pub name: Option<String>,
-    /// The model.
-    pub model: String,
-    /// `anthropic`, `compat` or `scripted`.
-    pub provider: String,
 }
 
 /// A prompt is on disk.
@@ -374,22 +350,6 @@ pub enum TurnOutcome {
 pub struct Notice {
     /// One or two sentences.
     pub text: String,
-}
-
-/// The session's name changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SessionRenamed {
-    /// The new name.
-    pub name: String,
-    /// Who changed it.
-    pub by: String,
-}
-
-/// The session left the list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SessionArchived {
-    /// Who archived it.
-    pub by: String,
 }
 
 /// Edits are about to be taken back.
