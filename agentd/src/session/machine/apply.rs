@@ -120,6 +120,8 @@ impl Machine {
                 self.notes.clear();
                 self.account = Account::default();
                 self.jobs = Jobs::default();
+                // Asking its last prompt again would take the note back, too.
+                self.rewind = None;
                 self.closed.clear();
                 self.facts = ShellFacts::restarted();
                 self.facts_of = None;
