@@ -1,5 +1,5 @@
 //! The editor tool changes what it was asked to change and nothing else: the behaviour corpus, through the whole
-//! product, and a writer killed in the middle of its work.
+//! product, and a writer killed in the middle of its work: `EDIT_KILLS` times (3).
 
 use std::fs;
 
@@ -15,8 +15,8 @@ use proto::ids::Seq;
 use proto::request::ApproveMode;
 use serde_json::json;
 
-/// How often the writer is killed: each time at another moment, as the machine has it.
-const KILLS: usize = 5;
+/// How often the writer is killed without `EDIT_KILLS`: each time at another moment, as the machine has it.
+const KILLS: usize = 3;
 
 /// Size of the new content: several pages, within what a model writes in one reply.
 const NEW_BYTES: usize = 2_000_000;
@@ -30,7 +30,8 @@ fn every_case_of_the_editor_corpus_holds() {
 
 #[test]
 fn a_writer_killed_in_the_middle_leaves_the_old_or_the_new_content() {
-    for round in 0..KILLS {
+    let kills = std::env::var("EDIT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    for round in 0..kills {
         let server = ModelServer::start();
         let machine = Machine::with_model(&server.url());
         let file = machine.work().join("a.txt");

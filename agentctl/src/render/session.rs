@@ -33,10 +33,16 @@ pub fn list(sessions: &[SessionInfo], home: &str, now: Timestamp, columns: usize
         .iter()
         .map(|info| {
             let (style, word) = state(info);
+            // A session that rests while a server of its runs does not look as if nothing did.
+            let word = match info.jobs {
+                0 => word.to_owned(),
+                1 => format!("{word}, 1 job"),
+                jobs => format!("{word}, {jobs} jobs"),
+            };
             vec![
                 (Style::Name, info.id.short()),
                 (Style::Bold, info.name.clone().unwrap_or_default()),
-                (style, word.to_owned()),
+                (style, word),
                 (Style::Dim, time::ago(info.active_at, now)),
                 (Style::Plain, shorten(&info.cwd, home)),
                 (Style::Plain, info.title.clone()),

@@ -1,5 +1,7 @@
 //! For any bytes and any edit that applies: bytes outside of the edit are the same, the edit is what the definition says,
 //! and undo brings back the bytes and the mode. Checked against a definition so plain that it is slow.
+//!
+//! `EDIT_CASES` says how many edits (2,500); each run makes others, and `AGENTD_SEED` makes a run's again.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +14,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proto::shim::files::{Apply, Fault, FileOp, FileReply, Insert, Mode, StrReplace, Undo};
 use shim::files::Files;
 
-const CASES: u32 = 10_000;
+/// Edits without `EDIT_CASES`: some seconds' worth.
+const CASES: u32 = 2_500;
 
 /// A seed from the environment, to repeat a failure, or a fresh one.
 fn seed() -> [u8; 32] {
@@ -179,14 +182,15 @@ fn check(files: &mut Files, root: &Path, name: &str, wish: &Wish) -> Result<bool
 
 #[test]
 fn bytes_outside_of_an_edit_stay_and_undo_brings_everything_back() {
-    // In memory where the system has such a place: ten thousand cases wait for the disk some forty thousand times.
+    // In memory where the system has such a place: each case waits for the disk some four times.
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.expect("base");
     let root = base.path().join("root");
     fs::create_dir(&root).expect("root");
     let files = std::cell::RefCell::new(Files::open(&root, &[], &base.path().join("store")).expect("open"));
     let (applied, number) = (std::cell::Cell::new(0_u32), std::cell::Cell::new(0_u32));
-    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let cases = std::env::var("EDIT_CASES").map_or(CASES, |text| text.parse().expect("EDIT_CASES is a number"));
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed()));
     let result = runner.run(&wish(), |wish| {
         number.set(number.get() + 1);
@@ -199,8 +203,8 @@ fn bytes_outside_of_an_edit_stay_and_undo_brings_everything_back() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    println!("{} of {CASES} edits applied", applied.get());
-    assert!(applied.get() > CASES / 4, "too few edits applied to mean anything: {}", applied.get());
+    println!("{} of {cases} edits applied", applied.get());
+    assert!(applied.get() > cases / 4, "too few edits applied to mean anything: {}", applied.get());
     let left: Vec<_> = fs::read_dir(&root).expect("read").collect();
     assert!(left.is_empty(), "files were left behind: {left:?}");
 }

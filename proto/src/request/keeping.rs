@@ -29,10 +29,10 @@ pub struct ForkSession {
     /// A name for the new session.
     #[serde(default)]
     pub name: Option<String>,
-    /// The client's environment, as in [`super::CreateSession`].
+    /// The client's environment, as for a new session.
     #[serde(default)]
     pub env: EnvVars,
-    /// The client's endpoint, as in [`super::CreateSession`].
+    /// The client's endpoint, as for a new session.
     #[serde(default)]
     pub endpoint: Endpoint,
 }
