@@ -10,6 +10,7 @@ use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
 use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
+use crate::mode::Mode;
 use crate::request::ApproveMode;
 
 /// One row of a session's log.
@@ -61,6 +62,8 @@ pub enum EventBody {
     UndoStarted(UndoStarted),
     /// They were, or could not be.
     UndoEnded(UndoEnded),
+    /// The session's mode changed.
+    ModeChanged(ModeChanged),
 }
 
 /// Facts that hold for the whole session.
@@ -74,6 +77,8 @@ pub struct SessionCreated {
     pub model: String,
     /// `anthropic`, `compat` or `scripted`.
     pub provider: String,
+    /// Its first mode.
+    pub mode: Mode,
 }
 
 /// A prompt is on disk.
@@ -343,6 +348,15 @@ pub struct SessionRenamed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionArchived {
     /// Who archived it.
+    pub by: String,
+}
+
+/// The session's mode changed. It decides for calls that are not decided yet, an open question included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModeChanged {
+    /// The new mode.
+    pub mode: Mode,
+    /// Who changed it.
     pub by: String,
 }
 

@@ -27,6 +27,7 @@ pub mod handshake;
 pub mod ids;
 pub mod json;
 pub mod live;
+pub mod mode;
 pub mod policy;
 pub mod request;
 pub mod response;

@@ -10,6 +10,7 @@ use crate::diff::FileDiff;
 use crate::event::Event;
 use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp, UndoId};
 use crate::live::Live;
+use crate::mode::Mode;
 use crate::request::ClientInfo;
 
 /// A frame from the daemon.
@@ -92,7 +93,7 @@ pub enum Response {
     Done(Done),
     /// To `status`.
     Status(DaemonStatus),
-    /// To `create_session`, `show_session` and `change_session`.
+    /// To `create_session`, `show_session`, `change_session` and `set_mode`.
     Session(SessionInfo),
     /// To `list_sessions`.
     Sessions(Sessions),
@@ -150,6 +151,8 @@ pub struct DaemonStatus {
     pub key_source: String,
     /// `cgroup` or `subreaper`: how a command's processes are accounted for.
     pub accounting: String,
+    /// Sessions not archived that are in the mode `bypass`.
+    pub bypass: u32,
 }
 
 /// A session's present state.
@@ -187,6 +190,8 @@ pub struct SessionInfo {
     pub shim_pid: Option<u32>,
     /// When the failed request of a waiting or parked turn is sent again.
     pub next_try: Option<Timestamp>,
+    /// How much it may do without asking.
+    pub mode: Mode,
 }
 
 /// What a session is doing.

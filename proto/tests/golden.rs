@@ -15,6 +15,7 @@ use proto::handshake::PROTOCOL;
 use proto::ids::*;
 use proto::json::JsonText;
 use proto::live::*;
+use proto::mode::Mode;
 use proto::request::*;
 use proto::response::*;
 use proto::secret::{EnvVars, Secret};
@@ -62,6 +63,7 @@ fn requests() -> Vec<Request> {
             model: None,
             scenario: Some("demo".into()),
             endpoint: endpoint(),
+            mode: Mode::Plan,
         }),
         Request::ListSessions(ListSessions { archived: true, cwd: Some("/w".into()) }),
         Request::ShowSession(ShowSession { session: session() }),
@@ -93,6 +95,12 @@ fn requests() -> Vec<Request> {
         Request::Undo(Undo { session: session(), undo: UndoId(uuid(8)), steps: 2, preview: false, newest: Some(7) }),
         Request::SessionDiff(SessionDiff { session: session() }),
         Request::Retry(Retry { session: session(), endpoint: Endpoint::default() }),
+        Request::SetMode(SetMode { session: session(), mode: Mode::Bypass, confirmed: true }),
+        Request::AnswerApproval(AnswerApproval {
+            approval: "0000".into(),
+            digest: None,
+            verdict: Verdict::Edit { command: "ls -l".into() },
+        }),
     ]
 }
 
@@ -132,8 +140,13 @@ fn approval(subject: Subject) -> Approval {
         reason: "it runs a command".into(),
         asked_at: Timestamp(1_000),
         expires_at: Timestamp(2_000),
-        choices: vec![Choice::Once, Choice::Session, Choice::Always, Choice::Deny],
+        choices: vec![Choice::Once, Choice::Session, Choice::Always, Choice::Deny, Choice::Edit],
         digest: "d".into(),
+        proposal: Some(Proposal {
+            file: "/home/me/.config/agentd/policy.toml".into(),
+            toml: "\n[[rule]]\ndecision = \"allow\"\ncommand = [\"ls\"]\nexact = true\n".into(),
+            rules: vec!["allow exactly ls (user)".into()],
+        }),
     }
 }
 
@@ -150,6 +163,7 @@ fn bodies() -> Vec<EventBody> {
         Decider::Expiry {},
         Decider::Interrupt {},
         Decider::Changed {},
+        Decider::Mode { mode: Mode::AcceptEdits },
     ];
     let outcomes = [
         Outcome::Exited { status: 3 },
@@ -178,7 +192,9 @@ fn bodies() -> Vec<EventBody> {
             name: None,
             model: "m".into(),
             provider: "anthropic".into(),
+            mode: Mode::Ask,
         }),
+        EventBody::ModeChanged(ModeChanged { mode: Mode::AcceptEdits, by: "agentctl".into() }),
         EventBody::PromptAccepted(PromptAccepted {
             prompt: PromptId(uuid(5)),
             text: "hi".into(),
@@ -266,6 +282,7 @@ fn info() -> SessionInfo {
         archived: false,
         shim_pid: Some(42),
         next_try: Some(Timestamp(3)),
+        mode: Mode::Plan,
     }
 }
 
@@ -288,6 +305,7 @@ fn responses() -> Vec<Response> {
             base_url: "https://api.anthropic.com".into(),
             key_source: "none".into(),
             accounting: "cgroup".into(),
+            bypass: 1,
         }),
         Response::Session(info()),
         Response::Sessions(Sessions { sessions: vec![info()] }),

@@ -12,6 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proto::ids::CallId;
 use proto::shim::outcome::{ExitStatus, Renewed, Why};
+use proto::shim::reply::Facts;
 
 use crate::bash::{Bash, Birth, Marks, Said};
 use crate::calls::Calls;
@@ -69,6 +70,11 @@ pub(crate) struct Host {
     pub(crate) saved: Saved,
     pub(crate) state_at: Instant,
     pub(crate) state_due: Option<Instant>,
+    /// What the shell told of itself; none while a command has begun since.
+    pub(crate) facts: Option<Facts>,
+    /// Counts commands and shells: an answer about the state is of use when it has not moved since the question.
+    pub(crate) begun: u64,
+    pub(crate) asked_at: u64,
     /// Until then nothing is heard from the shell, because it tells its state line by line.
     pub(crate) deaf_until: Option<Instant>,
     /// A new shell that no result has told of yet.
@@ -135,6 +141,9 @@ impl Host {
             saved: Saved::new(cwd),
             state_at: now,
             state_due: Some(now + STATE_AFTER),
+            facts: None,
+            begun: 0,
+            asked_at: 0,
             deaf_until: None,
             untold: None,
             aborting: None,
@@ -250,6 +259,7 @@ impl Host {
     pub(crate) fn ask_state(&mut self, now: Instant) {
         self.state_due = None;
         self.state_at = now;
+        self.asked_at = self.begun;
         self.deaf_until = Some(now + STATE_TAKES);
         let text = self.bash.text.snapshot();
         let _ = self.bash.feed(text.as_bytes());
@@ -282,7 +292,7 @@ impl Host {
         match said {
             Said::Mark { end, status } => self.on_mark(&end, status),
             Said::Aborting { saved } => self.on_aborting(saved),
-            Said::State { text } => self.saved.keep(text),
+            Said::State { text } => self.on_state(&text),
             Said::Freed => self.on_freed(),
         }
     }
@@ -352,6 +362,7 @@ impl Host {
         }
         self.born = Instant::now();
         self.aborting = None;
+        self.forget_facts();
         self.last_status = 0;
         let restore = self.saved.restore(&self.env, &self.setup.state_dir);
         let restore = restore.unwrap_or_else(|_| crate::state::Restore {

@@ -13,6 +13,7 @@ mod bash;
 mod calls;
 pub mod cgroup;
 mod ending;
+mod facts;
 pub mod files;
 mod host;
 pub mod journal;

@@ -1,7 +1,7 @@
 //! The log's words → the wire's words. Nothing else in the daemon knows both.
 
 use proto::event::{
-    ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Event, EventBody, Notice,
+    ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Event, EventBody, ModeChanged, Notice,
     PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, SessionArchived, SessionCreated,
     SessionRenamed, TurnEnded, TurnStarted, UndoEnded, UndoStarted,
 };
@@ -20,11 +20,12 @@ pub fn event(row: &LogRow) -> Event {
 
 fn body(entry: &Entry) -> EventBody {
     match entry {
-        Entry::Created(Created { cwd, name, model, provider }) => EventBody::SessionCreated(SessionCreated {
+        Entry::Created(Created { cwd, name, model, provider, mode }) => EventBody::SessionCreated(SessionCreated {
             cwd: cwd.clone(),
             name: name.clone(),
             model: model.clone(),
             provider: provider.clone(),
+            mode: *mode,
         }),
         Entry::PromptAccepted(Prompt { prompt, text, approve, by }) => EventBody::PromptAccepted(PromptAccepted {
             prompt: *prompt,
@@ -69,6 +70,11 @@ fn body(entry: &Entry) -> EventBody {
         Entry::Archived { by } => EventBody::SessionArchived(SessionArchived { by: by.clone() }),
         Entry::ThinkingStripped { .. } => {
             notice("the server did not accept an earlier thinking block; the request is sent again without thinking")
+        }
+        Entry::ModeChanged { mode, by } => EventBody::ModeChanged(ModeChanged { mode: *mode, by: by.clone() }),
+        Entry::RuleKept { file, problem: None, .. } => notice(&format!("the rule was added to {file}")),
+        Entry::RuleKept { file, problem: Some(problem), .. } => {
+            notice(&format!("the rule could not be added to {file} ({problem}); the call was allowed this once"))
         }
         Entry::UndoStarted(order) => {
             EventBody::UndoStarted(UndoStarted { undo: order.undo, steps: order.steps, by: order.by.clone() })

@@ -134,6 +134,7 @@ impl Actor {
             }
             Entry::Renamed { name, .. } => self.row.name = Some(name.clone()),
             Entry::Archived { .. } => self.row.archived = true,
+            Entry::ModeChanged { mode, .. } => self.row.mode = *mode,
             Entry::ReplyReceived(_) => self.open.end_reply(),
             // What a failed try has shown stays open: when its blocks begin again, clients are told that it is void.
             Entry::RequestSent { .. } | Entry::RequestFailed { .. } => {}
@@ -153,6 +154,7 @@ impl Actor {
             | Entry::InterruptRequested { .. }
             | Entry::ThinkingStripped { .. }
             | Entry::UndoStarted(_)
+            | Entry::RuleKept { .. }
             | Entry::Notice { .. } => {}
         }
     }
@@ -317,6 +319,7 @@ impl Actor {
                 Phase::Backoff(_, _, pause) => Some(pause.until),
                 Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Calling(..) | Phase::Undoing(_) => None,
             },
+            mode: self.machine.mode(),
         }
     }
 }

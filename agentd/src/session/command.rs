@@ -2,6 +2,7 @@
 
 use proto::approval::{Decider, Verdict};
 use proto::ids::{ApprovalId, PromptId, Seq};
+use proto::mode::Mode;
 use proto::request::ClientInfo;
 use proto::response::{Accepted, Answered, SessionInfo, SessionState, Undone, WireError};
 use proto::shim::files::{FileOp, FileReply};
@@ -66,6 +67,11 @@ pub(super) enum Command {
     },
     Rename {
         name: String,
+        by: String,
+        reply: Reply<()>,
+    },
+    SetMode {
+        mode: Mode,
         by: String,
         reply: Reply<()>,
     },

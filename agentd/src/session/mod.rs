@@ -12,6 +12,7 @@ mod deeds;
 pub mod fanout;
 mod file_task;
 mod instructions;
+mod keep_rule;
 pub mod machine;
 mod news;
 mod open;
@@ -34,6 +35,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proto::approval::{Decider, Verdict};
 use proto::event::Problem;
 use proto::ids::{ApprovalId, PromptId, SessionId, UndoId};
+use proto::mode::Mode;
 use proto::request::ClientInfo;
 use proto::response::{Accepted, Answered, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
 use proto::shim::files::FileOp;
@@ -63,6 +65,7 @@ pub struct Context {
     pub paths: Paths,
     /// This program, to start shims with.
     pub program: PathBuf,
+    rules: rules::RuleFiles,
     config: Mutex<Arc<Config>>,
     clients: Mutex<HashMap<String, Arc<anthropic::Client>>>,
     /// By the scenario's text: a player counts the tries of its faults.
@@ -78,6 +81,7 @@ impl Context {
             keys,
             paths,
             program,
+            rules: rules::RuleFiles::default(),
             config: Mutex::new(Arc::new(config)),
             clients: Mutex::new(HashMap::new()),
             players: Mutex::new(HashMap::new()),
@@ -279,6 +283,14 @@ impl SessionHandle {
     /// When the name is taken.
     pub async fn rename(&self, name: String, by: String) -> Result<(), WireError> {
         self.ask(|reply| Command::Rename { name, by, reply }).await
+    }
+
+    /// Switches its mode, and decides by it what is not decided yet.
+    ///
+    /// # Errors
+    /// Storage failures; an archived session.
+    pub async fn set_mode(&self, mode: Mode, by: String) -> Result<(), WireError> {
+        self.ask(|reply| Command::SetMode { mode, by, reply }).await
     }
 
     /// Ends its shell and takes it off the list.

@@ -89,6 +89,7 @@ impl Registry {
             name: request.name.clone(),
             model: spec.model.clone(),
             provider: spec.provider().to_owned(),
+            mode: request.mode,
         };
         let new = NewSession {
             id,
@@ -107,6 +108,7 @@ impl Registry {
             cwd: request.cwd,
             title: String::new(),
             spec: new.spec.clone(),
+            mode: request.mode,
             head: Seq(1),
         };
         let entry = Arc::clone(&new.first.entry);
@@ -365,6 +367,7 @@ fn resting(row: &SessionRow) -> SessionInfo {
         archived: row.archived,
         shim_pid: None,
         next_try: None,
+        mode: row.mode,
     }
 }
 

@@ -9,6 +9,7 @@ use proto::diff::FileDiff;
 use proto::event::{Outcome, Problem, TurnOutcome, Usage};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp, TurnId, UndoId};
 use proto::json::JsonText;
+use proto::mode::Mode;
 use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -78,6 +79,12 @@ pub enum Entry {
         /// What must still hold when it runs.
         #[serde(default)]
         expect: Expect,
+        /// What was known of the shell, as text.
+        #[serde(default)]
+        facts: String,
+        /// The shim that would have run it.
+        #[serde(default)]
+        shim: Option<Uuid>,
     },
     /// The question is closed.
     ApprovalClosed {
@@ -146,6 +153,22 @@ pub enum Entry {
     UndoStarted(UndoOrder),
     /// They were, or could not be.
     UndoEnded(UndoResult),
+    /// The mode changed.
+    ModeChanged {
+        /// The new one.
+        mode: Mode,
+        /// Who changed it.
+        by: String,
+    },
+    /// A rule that "always" promised was added to the user's file, or could not be.
+    RuleKept {
+        /// The question that was answered.
+        approval: ApprovalId,
+        /// The file.
+        file: String,
+        /// Why it could not be.
+        problem: Option<String>,
+    },
 }
 
 /// A wish to take edits back.
@@ -209,6 +232,9 @@ pub struct Created {
     pub model: String,
     /// `anthropic`, `compat` or `scripted`.
     pub provider: String,
+    /// The first mode.
+    #[serde(default)]
+    pub mode: Mode,
 }
 
 /// A prompt.
@@ -346,6 +372,8 @@ impl Entry {
             Self::ThinkingStripped { .. } => "thinking_stripped",
             Self::UndoStarted(_) => "undo_started",
             Self::UndoEnded(_) => "undo_ended",
+            Self::ModeChanged { .. } => "mode_changed",
+            Self::RuleKept { .. } => "rule_kept",
         }
     }
 }

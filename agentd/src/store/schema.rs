@@ -5,7 +5,8 @@ use rusqlite::Connection;
 use super::StoreError;
 
 /// Every migration, in order; the database's `user_version` is the number applied.
-const MIGRATIONS: [&str; 2] = [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql"), include_str!("migrations/0003.sql")];
 
 /// Durability and limits of a connection. `FULL`: an acknowledged commit survives a power cut.
 const PRAGMAS: &str = "

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{AuditSink, NewRow, NewSession, StoreError, audit};
-use crate::store::entry::Entry;
+use crate::store::entry::{Created, Entry};
 
 /// Jobs in one transaction: enough to share an fsync among all sessions, few enough to keep the first waiter's delay low.
 const GROUP_MAX: usize = 64;
@@ -131,8 +131,10 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         Entry::Archived { .. } => {
             transaction.prepare_cached("UPDATE sessions SET archived = 1 WHERE id = ?1")?.execute([id])?;
         }
-        Entry::Created(_)
-        | Entry::PromptWithdrawn { .. }
+        Entry::Created(Created { mode, .. }) | Entry::ModeChanged { mode, .. } => {
+            transaction.prepare_cached("UPDATE sessions SET mode = ?2 WHERE id = ?1")?.execute(params![id, mode.name()])?;
+        }
+        Entry::PromptWithdrawn { .. }
         | Entry::TurnStarted { .. }
         | Entry::RequestSent { .. }
         | Entry::RequestFailed { .. }
@@ -147,7 +149,8 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::Notice { .. }
         | Entry::ThinkingStripped { .. }
         | Entry::UndoStarted(_)
-        | Entry::UndoEnded(_) => {}
+        | Entry::UndoEnded(_)
+        | Entry::RuleKept { .. } => {}
     }
     Ok(())
 }

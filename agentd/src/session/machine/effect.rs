@@ -1,6 +1,6 @@
 //! Everything the machine can ask for, in the imperative.
 
-use proto::ids::{CallId, RequestId};
+use proto::ids::{ApprovalId, CallId, RequestId};
 use uuid::Uuid;
 
 use crate::store::entry::{Entry, Expect, UndoOrder};
@@ -48,6 +48,13 @@ pub enum Effect {
     },
     /// Take edits back, or find out that they were.
     RunUndo(UndoOrder),
+    /// Add a rule to the user's file, unless it is there.
+    KeepRule {
+        /// The question that was answered with "always".
+        approval: ApprovalId,
+        /// The rule.
+        toml: String,
+    },
 }
 
 impl Effect {
@@ -56,7 +63,11 @@ impl Effect {
     #[must_use]
     pub fn waits_for_disk(&self) -> bool {
         match self {
-            Self::RunCall { .. } | Self::ForgetCall { .. } | Self::CancelCall { .. } | Self::RunUndo(_) => true,
+            Self::RunCall { .. }
+            | Self::ForgetCall { .. }
+            | Self::CancelCall { .. }
+            | Self::RunUndo(_)
+            | Self::KeepRule { .. } => true,
             Self::SendRequest { .. } | Self::CancelRequest { .. } | Self::AssessCall { .. } => false,
         }
     }

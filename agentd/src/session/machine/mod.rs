@@ -10,7 +10,7 @@
 //!    │                  │ reply with calls                                  │
 //!    │                  ▼                                                   │
 //!    ├── undo ended ◀── Undoing ◀── undo asked (only when Idle)                 │
-//!    └── turn ended  Calling: waiting → assessing → (asking) → running → done, one after the other
+//!    └── turn ended  Calling: waiting → assessing → (asking → approved) → running → done, one after the other
 //! ```
 //!
 //! Invariants, each a property test in `tests.rs`:
@@ -20,6 +20,7 @@
 //! * the history is append-only but for a server compaction.
 
 mod apply;
+mod approving;
 mod decide;
 mod effect;
 mod failing;
@@ -33,4 +34,7 @@ mod turning;
 pub(in crate::session) use decide::name_of;
 pub use effect::{Effect, Step};
 pub use input::{Assessment, Cure, Input, Ruling, Runnable};
-pub use state::{Call, CallState, Calling, Closed, Grant, Limits, Machine, Pause, Phase, Try, Turn};
+pub use state::{
+    Approved, Asked, Call, CallState, Calling, Closed, Grant, Granted, Limits, Machine, Pause, Phase, Try, Turn,
+    Unwritten,
+};

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use proto::approval::{Approval, Decider, Verdict};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, SessionId, Timestamp, TurnId};
+use proto::json::JsonText;
+use proto::mode::Mode;
 use proto::request::ApproveMode;
 use uuid::Uuid;
 
+use crate::content::Part;
 use crate::model::Message;
 use crate::policy::ShellFacts;
 use crate::store::entry::{CallResult, Expect, Prompt, StoredInput, UndoOrder};
-use crate::tools;
+use crate::tools::{self, ToolResult};
 use crate::tools::call::Parsed;
 use crate::tools::hint::Hint;
 
@@ -50,6 +53,13 @@ pub struct Machine {
     pub(super) facts_of: Option<Uuid>,
     /// Hints that the model has had.
     pub(super) hinted: Vec<Hint>,
+    pub(super) mode: Mode,
+    /// The model was told that plan mode is on.
+    pub(super) planning: bool,
+    /// Rules that "always" promised and that are not known to be in the file.
+    pub(super) unwritten: Vec<Unwritten>,
+    /// What is wrong with the rule files, as the user was told. Not in the log: after a start it is told again.
+    pub(super) problems: Vec<String>,
     pub(super) phase: Phase,
 }
 
@@ -125,8 +135,42 @@ pub struct Call {
     pub tool: String,
     /// Its input.
     pub input: StoredInput,
+    /// The input that runs instead, when the user changed the command.
+    pub edited: Option<JsonText>,
     /// How far it is.
     pub state: CallState,
+}
+
+impl Call {
+    /// The input that runs, if one can.
+    #[must_use]
+    pub fn runs(&self) -> Option<&JsonText> {
+        match (&self.edited, &self.input) {
+            (Some(edited), _) => Some(edited),
+            (None, StoredInput::Valid(input)) => Some(input),
+            (None, StoredInput::Broken(_)) => None,
+        }
+    }
+
+    /// The same call with another command.
+    pub(super) fn edit(&mut self, command: &str) {
+        let StoredInput::Valid(input) = &self.input else { return };
+        let mut value = input.to_value();
+        value["command"] = serde_json::Value::from(command);
+        self.edited = Some(JsonText::from_value(&value));
+    }
+
+    /// The result of a command that the user changed, with what the model must know of that.
+    pub(super) fn told_of_edit(&self, mut result: ToolResult) -> ToolResult {
+        let command = self.edited.as_ref().map(JsonText::to_value);
+        let command = command.as_ref().and_then(|value| value["command"].as_str()).unwrap_or_default();
+        let note = format!("[the user changed the command before it ran; what ran is:]\n{command}\n[its result:]");
+        match result.content.first_mut() {
+            Some(Part::Text(text)) => *text = format!("{note}\n{text}"),
+            Some(Part::Image { .. }) | None => result.content.insert(0, Part::Text(note)),
+        }
+        result
+    }
 }
 
 /// How far a call is.
@@ -138,6 +182,8 @@ pub enum CallState {
     Assessing,
     /// The user is asked.
     Asking(Box<Asked>),
+    /// The user allowed it; one last look, and it runs.
+    Approved(Box<Approved>),
     /// It runs, in this shim.
     Running {
         /// The shim's instance.
@@ -156,15 +202,56 @@ pub struct Asked {
     pub approval: Approval,
     /// What must still hold when it runs.
     pub expect: Expect,
+    /// What was known of the shell.
+    pub facts: ShellFacts,
+    /// The shim that would have run it.
+    pub shim: Option<Uuid>,
+    /// The mode in which it was asked.
+    pub mode: Mode,
+}
+
+/// A call that the user allowed.
+#[derive(Clone, Debug)]
+pub struct Approved {
+    /// Who.
+    pub by: Decider,
+    /// What they saw.
+    pub asked: Asked,
 }
 
 /// "For this session".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// What may run again.
-    pub digest: String,
+    pub what: Granted,
     /// Who said so.
     pub name: String,
+}
+
+/// What may run again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Granted {
+    /// This very call.
+    Call {
+        /// What it is bound to.
+        digest: String,
+    },
+    /// What these rules allow.
+    Rules {
+        /// Their text.
+        toml: String,
+        /// Each in one line.
+        rules: Vec<String>,
+    },
+}
+
+/// A rule that is still to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritten {
+    /// The question that was answered with "always".
+    pub approval: ApprovalId,
+    /// The rule.
+    pub toml: String,
 }
 
 /// An answered question.
@@ -193,14 +280,27 @@ impl Machine {
             facts: ShellFacts::restarted(),
             facts_of: None,
             hinted: Vec::new(),
+            mode: Mode::Ask,
+            planning: false,
+            unwritten: Vec::new(),
+            problems: Vec::new(),
             phase: Phase::Idle,
         }
     }
 
     /// What earlier commands may have done to the shell.
     #[must_use]
-    pub fn facts(&self) -> &ShellFacts {
-        &self.facts
+    pub fn facts(&self) -> ShellFacts {
+        match (self.facts_of, self.shim) {
+            (Some(known), Some(present)) if known != present => ShellFacts::restarted(),
+            (Some(_) | None, _) => self.facts.clone(),
+        }
+    }
+
+    /// How much may run without a question.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// The history the model is sent.
@@ -230,7 +330,11 @@ impl Machine {
         match &self.phase {
             Phase::Calling(_, calling) => calling.calls.iter().find_map(|call| match &call.state {
                 CallState::Asking(asked) => Some(asked.as_ref()),
-                CallState::Waiting | CallState::Assessing | CallState::Running { .. } | CallState::Done(_) => None,
+                CallState::Waiting
+                | CallState::Assessing
+                | CallState::Approved(_)
+                | CallState::Running { .. }
+                | CallState::Done(_) => None,
             }),
             Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => None,
         }
@@ -257,10 +361,7 @@ impl Machine {
         let Phase::Calling(_, calling) = &self.phase else { return false };
         let later = calling.calls.iter().skip_while(|call| call.id != id).skip(1);
         later
-            .filter_map(|call| match &call.input {
-                StoredInput::Valid(input) => tools::call::parse(&call.tool, input).ok(),
-                StoredInput::Broken(_) => None,
-            })
+            .filter_map(|call| tools::call::parse(&call.tool, call.runs()?).ok())
             .any(|parsed| matches!(parsed, Parsed::Restart))
     }
 

@@ -61,6 +61,7 @@ impl Run<'_> {
 
     /// After a start of the daemon: nothing is assumed to have happened that the log does not say.
     pub(super) fn resume(&mut self) {
+        self.resume_answers();
         match &self.machine.phase {
             Phase::Idle => self.next_turn(),
             Phase::Ready(_) => self.send(),
@@ -79,7 +80,11 @@ impl Run<'_> {
                 let stopping = turn.stopping;
                 let running = calling.calls.iter().find_map(|call| match &call.state {
                     CallState::Running { shim, expect } => Some((call.id, *shim, expect.clone())),
-                    CallState::Waiting | CallState::Assessing | CallState::Asking(_) | CallState::Done(_) => None,
+                    CallState::Waiting
+                    | CallState::Assessing
+                    | CallState::Asking(_)
+                    | CallState::Approved(_)
+                    | CallState::Done(_) => None,
                 });
                 match running {
                     Some((call, shim, expect)) => {
