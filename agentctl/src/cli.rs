@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use proto::mode::Mode;
 
 use crate::candidates::{approvals, sessions};
 use crate::exit;
@@ -105,6 +106,14 @@ fn after_help() -> String {
     format!("{EXAMPLES}\n\n{}", exit::help())
 }
 
+/// What the modes mean, under the help of `mode`.
+const MODE_HELP: &str = "\
+Modes:
+  ask           what only reads and what rules allow runs, everything else asks (the first mode of a session)
+  accept-edits  edits of files inside the workspace run as well
+  plan          only what reads runs; everything else is denied, and the model is told why
+  bypass        everything runs that no rule denies";
+
 /// All commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -139,6 +148,9 @@ pub enum Command {
     /// What ran and what was refused, and who or what decided
     #[command(after_help = AUDIT_EXAMPLES)]
     Audit(AuditArgs),
+    /// Show or switch how much a session may do without asking
+    #[command(after_help = MODE_HELP)]
+    Mode(ModeArgs),
     /// End a session's running turn
     Interrupt(SessionJsonArgs),
     /// Send a waiting or parked request to the model again at once
@@ -181,6 +193,7 @@ impl Command {
             Self::Deny(args) => args.json,
             Self::Policy(command) => command.wants_json(),
             Self::Audit(args) => args.json || matches!(args.command, Some(AuditCommand::Verify { json: true })),
+            Self::Mode(args) => args.json,
             Self::Send(args) => args.json,
             Self::Rename(args) => args.json,
             Self::Archive(args) | Self::Rm(args) => args.json,
@@ -219,6 +232,9 @@ pub struct AskArgs {
     /// Calls that need an approval [default: ask at a terminal, else none]
     #[arg(long, value_enum, value_name = "WHICH")]
     pub approve: Option<ApproveArg>,
+    /// The session's mode from now on: ask, accept-edits, plan or bypass
+    #[arg(long)]
+    pub mode: Option<Mode>,
     /// The model of a new session
     #[arg(long)]
     pub model: Option<String>,
@@ -350,9 +366,15 @@ pub struct ApproveArgs {
     /// The approval: its id or the id's last digits
     #[arg(add = approvals())]
     pub id: String,
-    /// Also the very same call again in this session
+    /// Also such calls again in this session, as the question says
     #[arg(short, long)]
     pub session: bool,
+    /// Also such calls from now on: adds the rule that the question shows to policy.toml
+    #[arg(short, long, conflicts_with = "session")]
+    pub always: bool,
+    /// Run this command instead; the model is told
+    #[arg(short, long, value_name = "CMD", conflicts_with_all = ["session", "always"])]
+    pub edit: Option<String>,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -368,6 +390,22 @@ pub struct DenyArgs {
     #[arg(short, long)]
     pub reason: Option<String>,
     /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `mode`.
+#[derive(Debug, Args)]
+pub struct ModeArgs {
+    /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    #[arg(add = sessions())]
+    pub session: Option<String>,
+    /// The new mode: ask, accept-edits, plan or bypass [default: only show it]
+    pub mode: Option<Mode>,
+    /// Needed for bypass: nothing is asked any more
+    #[arg(long)]
+    pub yes_really: bool,
+    /// One JSON object: the session
     #[arg(long)]
     pub json: bool,
 }

@@ -11,6 +11,7 @@ mod list;
 mod log;
 mod offline;
 mod policy;
+mod mode;
 mod send;
 mod session;
 mod undo;
@@ -43,6 +44,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Deny(args) => approvals::deny(args, context).await,
         Command::Policy(command) => policy::run(command, context).await,
         Command::Audit(args) => audit::run(args, context).await,
+        Command::Mode(args) => mode::run(args, context).await,
         Command::Interrupt(args) => change::interrupt(args, context).await,
         Command::Retry(args) => change::retry(args, context).await,
         Command::Send(args) => send::run(args, context).await,

@@ -75,6 +75,7 @@ impl Goal {
             | EventBody::Notice(_)
             | EventBody::SessionRenamed(_)
             | EventBody::UndoStarted(_)
+            | EventBody::ModeChanged(_)
             | EventBody::UndoEnded(_) => {}
         }
     }

@@ -264,6 +264,7 @@ impl Peer {
             Request::ListSessions(_) => Response::Sessions(Sessions { sessions: found.into_iter().collect() }),
             Request::ShowSession(show) if found.is_none() => return self.fail(id, rows::no_session(&show.session)),
             Request::ShowSession(_) | Request::ChangeSession(_) => Response::Session(found.unwrap()),
+            Request::SetMode(set) => Response::Session(SessionInfo { mode: set.mode, ..found.unwrap() }),
             Request::ReadLog(read) => {
                 let rows = self.record.lock().unwrap().rows.clone();
                 let events: Vec<Event> = rows.into_iter().filter(|row| row.seq > read.since).collect();

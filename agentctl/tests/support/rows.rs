@@ -9,6 +9,7 @@ use proto::event::{
 use proto::ids::{ApprovalId, CallId, RequestId, Seq, SessionId, Timestamp, TurnId};
 use proto::json::JsonText;
 use proto::live::{Live, LiveKind, LiveOutput, LiveText};
+use proto::mode::Mode;
 use proto::response::{DaemonStatus, ErrorCode, SessionChanges, SessionInfo, SessionState, WireError};
 
 use super::Peer;
@@ -31,6 +32,7 @@ pub fn session(cwd: &str) -> SessionInfo {
         archived: false,
         shim_pid: None,
         next_try: None,
+        mode: Mode::Ask,
     }
 }
 
@@ -51,6 +53,7 @@ pub fn status() -> DaemonStatus {
         base_url: "https://api.anthropic.com".into(),
         key_source: "file".into(),
         accounting: "cgroup".into(),
+        bypass: 0,
     }
 }
 
@@ -113,6 +116,7 @@ pub fn approval(command: &str) -> Approval {
         expires_at: Timestamp::now().plus_ms(600_000),
         choices: vec![Choice::Once, Choice::Session, Choice::Deny],
         digest: "d1".into(),
+        proposal: None,
     }
 }
 

@@ -18,8 +18,18 @@ const ORDINARY: &str = "V $' \\t\\n' '+ '|";
 
 /// Integer variables of every shell.
 const INTEGERS: [&str; 12] = [
-    "BASHPID", "BASH_SUBSHELL", "EPOCHSECONDS", "EUID", "HISTCMD", "LINENO", "OPTIND", "PPID", "RANDOM", "SECONDS",
-    "SRANDOM", "UID",
+    "BASHPID",
+    "BASH_SUBSHELL",
+    "EPOCHSECONDS",
+    "EUID",
+    "HISTCMD",
+    "LINENO",
+    "OPTIND",
+    "PPID",
+    "RANDOM",
+    "SECONDS",
+    "SRANDOM",
+    "UID",
 ];
 
 /// Exported variables that the shell itself changes.

@@ -20,9 +20,7 @@ pub fn decide(call: &Call<'_>, context: &Context<'_>) -> Decision {
         Call::BashRestart if context.trust_reads => {
             ("bash", Basis::reads("a restart only renews the session's own shell"))
         }
-        Call::BashRestart => {
-            ("bash", Basis::new(Verdict::Ask, "it ends everything the shell runs", Nature::Reads))
-        }
+        Call::BashRestart => ("bash", Basis::new(Verdict::Ask, "it ends everything the shell runs", Nature::Reads)),
         Call::View { path } => ("view", view(path, context)),
         Call::Edit { path, create } => ("edit", edit(path, *create, context)),
         Call::Other { tool } => (*tool, other(tool)),

@@ -132,7 +132,9 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
             transaction.prepare_cached("UPDATE sessions SET archived = 1 WHERE id = ?1")?.execute([id])?;
         }
         Entry::Created(Created { mode, .. }) | Entry::ModeChanged { mode, .. } => {
-            transaction.prepare_cached("UPDATE sessions SET mode = ?2 WHERE id = ?1")?.execute(params![id, mode.name()])?;
+            transaction
+                .prepare_cached("UPDATE sessions SET mode = ?2 WHERE id = ?1")?
+                .execute(params![id, mode.name()])?;
         }
         Entry::PromptWithdrawn { .. }
         | Entry::TurnStarted { .. }

@@ -9,7 +9,8 @@ use super::value::Value;
 use crate::policy::words::listed;
 
 /// Options of `set` that change what a command does only by stopping, tracing or not globbing.
-pub(super) const HARMLESS_SET: &str = "errexit nounset xtrace verbose noglob noclobber pipefail errtrace functrace nolog";
+pub(super) const HARMLESS_SET: &str =
+    "errexit nounset xtrace verbose noglob noclobber pipefail errtrace functrace nolog";
 
 /// Options of `shopt` that do not change what a word that this parser accepts means, beyond which files a glob finds.
 pub(super) const HARMLESS_SHOPT: &str = "\

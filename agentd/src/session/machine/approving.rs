@@ -29,10 +29,11 @@ impl Run<'_> {
                 self.advance();
             }
             // The mode was switched meanwhile, and that is decided by the new one.
-            (
-                CallState::Assessing | CallState::Approved(_) | CallState::Asking(_),
-                Assessment::Runnable(runnable),
-            ) if runnable.mode != self.machine.mode => self.effect(Effect::AssessCall { call: id }),
+            (CallState::Assessing | CallState::Approved(_) | CallState::Asking(_), Assessment::Runnable(runnable))
+                if runnable.mode != self.machine.mode =>
+            {
+                self.effect(Effect::AssessCall { call: id })
+            }
             (CallState::Assessing, Assessment::Runnable(runnable)) => {
                 self.learn(&runnable);
                 self.rule(id, *runnable);

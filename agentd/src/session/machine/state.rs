@@ -14,9 +14,9 @@ use crate::content::Part;
 use crate::model::Message;
 use crate::policy::ShellFacts;
 use crate::store::entry::{CallResult, Expect, Prompt, StoredInput, UndoOrder};
-use crate::tools::{self, ToolResult};
 use crate::tools::call::Parsed;
 use crate::tools::hint::Hint;
+use crate::tools::{self, ToolResult};
 
 /// Limits of a session's turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
