@@ -135,7 +135,8 @@ fn a_mode_survives_kill_9_and_is_listed_for_a_session_at_rest() {
     scene.client.set_mode(scene.session, Mode::Plan);
     scene.kill_daemon();
     scene.start_daemon();
-    let Ok(Response::Sessions(list)) = scene.client.call(Request::ListSessions(ListSessions { archived: false, cwd: None }))
+    let Ok(Response::Sessions(list)) =
+        scene.client.call(Request::ListSessions(ListSessions { archived: false, cwd: None }))
     else {
         panic!("a list")
     };

@@ -2,9 +2,7 @@
 
 use proto::ids::{Timestamp, UndoId};
 use proto::mode::Mode;
-use proto::request::{
-    ChangeSession, Request, SessionChange, SessionDiff, SetMode, ShowSession, Undo, WithdrawPrompt,
-};
+use proto::request::{ChangeSession, Request, SessionChange, SessionDiff, SetMode, ShowSession, Undo, WithdrawPrompt};
 
 use super::Follow;
 use super::command::{ALL, KEYS, Wish};

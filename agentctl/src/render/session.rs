@@ -122,7 +122,14 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
 /// The line below an input: session, model, branch, what its context holds, who else is there; the last ones go first where
 /// the terminal is narrow.
 #[must_use]
-pub fn status_line(info: &SessionInfo, mode: Mode, branch: Option<&str>, context_tokens: u64, role: Role, columns: usize) -> Line {
+pub fn status_line(
+    info: &SessionInfo,
+    mode: Mode,
+    branch: Option<&str>,
+    context_tokens: u64,
+    role: Role,
+    columns: usize,
+) -> Line {
     let mut parts = vec![info.name.clone().unwrap_or_else(|| info.id.short()), info.model.clone()];
     if role == Role::Observer {
         parts.push("read only".to_owned());
