@@ -375,7 +375,7 @@ fn an_answer_for_the_session_is_the_proposed_rule_and_ends_with_the_session() {
     script(&scene.server, "git tag four");
     scene.prompt("elsewhere", ApproveMode::Deny);
     rest(&mut scene);
-    assert_eq!(scene.logged(granted), []);
+    assert!(scene.logged(granted).is_empty());
 }
 
 /// Waits until the session has nothing more to do.

@@ -52,11 +52,10 @@ fn each_mode_lets_exactly_its_calls_run() {
     ];
     for (mode, expected) in table {
         scene.client.set_mode(scene.session, mode);
-        fs::create_dir_all(scene.machine.work().join(".git")).unwrap();
         let replies = [
             Reply::bash("ls"),
             create(&format!("{mode}.txt")),
-            create(&format!(".git/{mode}")),
+            create(&format!("{mode}/.env")),
             Reply::bash(&format!("touch {mode}.made")),
         ];
         let got = replies.map(|reply| {

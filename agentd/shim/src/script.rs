@@ -26,7 +26,7 @@ const ABORT_OFFSET: i32 = 13;
 
 /// Variables that the shell itself obeys also when they are not exported; they are told when they are set.
 const OWN_VARIABLES: &str = "\
-    CDPATH GLOBIGNORE EXECIGNORE BASH_ENV ENV BASH_XTRACEFD BASH_LOADABLES_PATH POSIXLY_CORRECT PROMPT_COMMAND \
+    CDPATH GLOBIGNORE EXECIGNORE BASH_ENV ENV BASH_XTRACEFD POSIXLY_CORRECT PROMPT_COMMAND \
     FUNCNEST HOME PATH TMPDIR";
 
 /// Builds the texts of one shell.
