@@ -1,5 +1,7 @@
 //! The command line. Help, man pages and completions are all made from this file.
 
+pub mod keeping;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -7,9 +9,17 @@ use proto::mode::Mode;
 
 use crate::candidates::{approvals, sessions};
 use crate::exit;
+use keeping::{ForkArgs, PruneArgs, SearchArgs};
 
+mod document;
+mod examples;
+mod model;
+
+pub use model::{RerunArgs, SetArgs, SteerArgs, UsageArgs};
 mod inquiry;
 
+pub use document::{CompletionsArgs, ExportArgs, ManArgs, ShellArg};
+use examples::{ASK_EXAMPLES, COMPLETIONS_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES, UNDO_EXAMPLES};
 use inquiry::AUDIT_EXAMPLES;
 pub use inquiry::{
     AuditArgs, AuditCommand, AuditDecisionArg, ModeArg, PolicyCheckArgs, PolicyCommand, PolicyExplainArgs,
@@ -64,43 +74,6 @@ pub struct GlobalArgs {
     pub notify: Option<crate::notify::How>,
 }
 
-/// What `ask` is used for, under its help.
-const ASK_EXAMPLES: &str = "\
-Examples:
-  agentctl ask \"why does the build fail?\"
-  git diff | agentctl ask \"review this\"
-  agentctl ask --new --name docs \"write a README\"
-  agentctl ask --detach \"run the long tests\"; agentctl attach
-  agentctl ask --approve all --quiet \"count the lines of src\" > answer.md
-  agentctl ask --scenario demo \"show me\"";
-
-/// What `undo` is used for, under its help.
-const UNDO_EXAMPLES: &str = "\
-Examples:
-  agentctl undo                  the last edit of the newest session here
-  agentctl undo 3                its last three edits
-  agentctl undo build 2 --yes    the last two of another session, without a question";
-
-/// How `completions` is used, under its help.
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  source <(agentctl completions bash)              in ~/.bashrc
-  source <(agentctl completions zsh)               in ~/.zshrc, after compinit
-  agentctl completions fish > ~/.config/fish/completions/agentctl.fish
-
-Sessions and approvals are asked of the daemon while you complete; none is started for it.";
-
-/// What one does with agentctl, under the help of the whole.
-const EXAMPLES: &str = "\
-Examples:
-  agentctl ask \"why does the build fail?\"          a job, watched to its end
-  git diff | agentctl ask \"review this\"             what is piped in becomes context
-  agentctl attach                                    the newest session here, with an input; /help lists what it knows
-  agentctl ls; agentctl approvals                    what runs, and what waits for your answer
-  agentctl log -f build                              the rows of a session as they come
-  agentctl undo                                      the last edit back, after showing it
-  agentctl ask --json --approve all \"…\" | jq …      for scripts; exit codes below";
-
 /// Examples, then exit codes.
 fn after_help() -> String {
     format!("{EXAMPLES}\n\n{}", exit::help())
@@ -131,6 +104,9 @@ pub enum Command {
     Show(SessionJsonArgs),
     /// Show a session's log
     Log(LogArgs),
+    /// Write a session's transcript as one document
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
     /// Take the agent's last edits back, after showing what that changes
     #[command(after_help = UNDO_EXAMPLES)]
     Undo(UndoArgs),
@@ -155,6 +131,26 @@ pub enum Command {
     Interrupt(SessionJsonArgs),
     /// Send a waiting or parked request to the model again at once
     Retry(SessionJsonArgs),
+    /// Hand the running turn a note; the model gets it before its next request
+    Steer(SteerArgs),
+    /// Ask the last prompt again, in the same or other words, as if it had not been asked
+    Rerun(RerunArgs),
+    /// Replace the conversation that the model sees by a summary; the log keeps all of it
+    Compact(SessionJsonArgs),
+    /// Change model, effort or max_tokens of a session, between turns
+    Set(SetArgs),
+    /// Show what was used, in tokens and money
+    Usage(UsageArgs),
+    /// List background commands: those that run, and the last ones that ran
+    Jobs(JobsArgs),
+    /// Show what a background command printed
+    Job(JobArgs),
+    /// End a background command and all its processes
+    Kill(KillArgs),
+    /// Move a session's running command to the background; its turn goes on
+    Background(SessionJsonArgs),
+    /// Show the environment of a session's shell, without secrets
+    Env(SessionJsonArgs),
     /// Send a prompt and return at once
     Send(SendArgs),
     /// Give a session another name
@@ -163,10 +159,18 @@ pub enum Command {
     Archive(RequiredSessionArgs),
     /// End a session's shell and delete its log
     Rm(RequiredSessionArgs),
+    /// Remove sessions that were not used for a while; lists them first
+    Prune(PruneArgs),
+    /// Find words in all sessions: prompts, answers, commands, output
+    Search(SearchArgs),
+    /// Start a session that goes on from a point of another
+    Fork(ForkArgs),
     /// Show the daemon's state
     Status(JsonArgs),
     /// Look for what keeps agentd from working, and say how to mend it
     Doctor(JsonArgs),
+    /// Start the daemon's program anew in its place, after an upgrade; what runs goes on
+    Restart(JsonArgs),
     /// Stop the daemon; the sessions' commands go on unless told otherwise
     Shutdown(ShutdownArgs),
     /// Print what makes a shell complete commands, sessions and approvals
@@ -184,8 +188,13 @@ impl Command {
             Self::Ask(args) => args.json,
             Self::Attach(args) => args.json,
             Self::Ls(args) => args.json,
-            Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) => args.json,
+            Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) | Self::Compact(args) => args.json,
+            Self::Background(args) | Self::Env(args) => args.json,
+            Self::Jobs(args) => args.json,
+            Self::Job(args) => args.json,
+            Self::Kill(args) => args.json,
             Self::Log(args) => args.json,
+            Self::Export(args) => args.json,
             Self::Undo(args) => args.json,
             Self::Diff(args) => args.json,
             Self::Approvals(args) => args.json,
@@ -195,9 +204,16 @@ impl Command {
             Self::Audit(args) => args.json || matches!(args.command, Some(AuditCommand::Verify { json: true })),
             Self::Mode(args) => args.json,
             Self::Send(args) => args.json,
+            Self::Steer(args) => args.json,
+            Self::Rerun(args) => args.json,
+            Self::Set(args) => args.json,
+            Self::Usage(args) => args.json,
             Self::Rename(args) => args.json,
             Self::Archive(args) | Self::Rm(args) => args.json,
-            Self::Status(args) | Self::Doctor(args) => args.json,
+            Self::Prune(args) => args.json,
+            Self::Search(args) => args.json,
+            Self::Fork(args) => args.json,
+            Self::Status(args) | Self::Doctor(args) | Self::Restart(args) => args.json,
             Self::Shutdown(args) => args.json,
             Self::Completions(_) | Self::Man(_) => false,
         }
@@ -394,6 +410,42 @@ pub struct DenyArgs {
     pub json: bool,
 }
 
+/// `jobs`.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// Only this session's: its id, the id's last digits, or its name
+    pub session: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `job`.
+#[derive(Debug, Args)]
+pub struct JobArgs {
+    /// The job: its id or the id's last digits
+    pub id: String,
+    /// Go on until it ends
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only the output from this byte on
+    #[arg(long, value_name = "BYTE", default_value_t = 0)]
+    pub since: u64,
+    /// One JSON object a line: the output in pieces
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `kill`.
+#[derive(Debug, Args)]
+pub struct KillArgs {
+    /// The job: its id or the id's last digits
+    pub id: String,
+    /// One JSON object: the job as it ended
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `mode`.
 #[derive(Debug, Args)]
 pub struct ModeArgs {
@@ -456,44 +508,4 @@ pub struct ShutdownArgs {
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
-}
-
-/// Shells that complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ShellArg {
-    /// GNU Bash
-    Bash,
-    /// Z shell
-    Zsh,
-    /// The friendly interactive shell
-    Fish,
-    /// Elvish
-    Elvish,
-}
-
-impl ShellArg {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bash => "bash",
-            Self::Zsh => "zsh",
-            Self::Fish => "fish",
-            Self::Elvish => "elvish",
-        }
-    }
-}
-
-/// `completions`.
-#[derive(Debug, Args)]
-pub struct CompletionsArgs {
-    /// Which shell
-    pub shell: ShellArg,
-}
-
-/// `man`.
-#[derive(Debug, Args)]
-pub struct ManArgs {
-    /// The page of one command, for example `ask` [default: the overview]
-    pub command: Option<String>,
 }

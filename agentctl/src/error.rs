@@ -19,6 +19,12 @@ pub enum CtlError {
     /// The daemon answered a request with an error.
     #[error("{0}")]
     Wire(WireError),
+    /// A setting of `set` that is none.
+    #[error("`{word}` is no setting; write model=ID, effort=high or max_tokens=32000")]
+    Setting {
+        /// What was typed.
+        word: String,
+    },
     /// Nothing listens, and starting a daemon was not wanted.
     #[error("cannot reach agentd at {}: {source}; start it with `agentd` or run the command without --no-start", .socket.display())]
     Unreachable {
@@ -147,6 +153,9 @@ pub enum CtlError {
         "there is nothing to check; give a command, or pipe JSON lines in: agentctl policy check 'git status && rm x'"
     )]
     NothingToCheck,
+    /// `policy check` of a command that cannot be one.
+    #[error("the policy cannot decide about this command: {0}")]
+    NotChecked(String),
     /// `man` of something that is no command.
     #[error("there is no command {0:?}; `agentctl help` lists them")]
     NoSuchCommand(String),
@@ -162,6 +171,14 @@ pub enum CtlError {
     /// Whoever read our output is gone; nothing is left to say.
     #[error("the reader of the output went away")]
     OutputClosed,
+    /// A transcript cannot be written.
+    #[error("cannot write {}: {source}; choose another file with --output", path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Our own output fails.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
@@ -194,7 +211,9 @@ impl CtlError {
             | Self::PromptTooLong
             | Self::NobodyToAsk
             | Self::NothingToCheck
+            | Self::NotChecked(_)
             | Self::NoSuchCommand(_)
+            | Self::Setting { .. }
             | Self::NotUtf8(_)
             | Self::NoCwd(_) => Exit::Usage,
             Self::Unreachable { .. }
@@ -216,6 +235,7 @@ impl CtlError {
             Self::Unexpected(_)
             | Self::Stdin(_)
             | Self::OutputClosed
+            | Self::Export { .. }
             | Self::Output(_)
             | Self::Terminal(_)
             | Self::Setup(_) => Exit::Failed,

@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 use crate::connect::Connection;
 use crate::context::Context;
 use crate::error::CtlError;
-use crate::socket::{check, is_absent};
+use crate::socket::{check, is_absent, is_given_up};
 
 /// How long a daemon may take to say READY: it opens its database and finds its shells again, on a slow disk too.
 const READY_WAIT: Duration = Duration::from_secs(20);
@@ -51,6 +51,18 @@ const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// What the daemon says on the ready descriptor when another one holds the lock.
 const ALREADY_RUNNING: &str = "already running";
 
+/// How a daemon's last sentence begins in its journal.
+const LAST_WORDS: &str = "agentd: ";
+
+/// What a daemon says there once it serves.
+const SERVING: &str = "serving";
+
+/// How far back its last sentence is looked for: the longest ones are a dozen lines.
+const LAST_LINES: &str = "--lines=30";
+
+/// How long the journal may take.
+const JOURNAL_WAIT: Duration = Duration::from_secs(3);
+
 /// Connects; starts the daemon first when none runs and that is allowed.
 ///
 /// # Errors
@@ -60,6 +72,8 @@ pub async fn connect(context: &Context, role: Role) -> Result<Connection, CtlErr
     for _ in 0..STARTS_MAX {
         match &result {
             Err(CtlError::Unreachable { source, .. }) if context.may_start && is_absent(source) => {}
+            // systemd took the connection for a daemon that then did not start; the unit knows why.
+            Err(CtlError::Connection(source)) if context.may_start && is_given_up(source) && has_unit(context) => {}
             Ok(_) | Err(_) => break,
         }
         start(context).await?;
@@ -92,11 +106,12 @@ pub async fn try_connect(context: &Context, role: Role) -> Result<Connection, Ct
 }
 
 async fn start(context: &Context) -> Result<(), CtlError> {
-    if context.socket.default && unit_file(context).is_some() && user_manager(context) {
-        start_unit().await
-    } else {
-        spawn(context).await
-    }
+    if has_unit(context) { start_unit().await } else { spawn(context).await }
+}
+
+/// Whether the unit is what serves our socket.
+fn has_unit(context: &Context) -> bool {
+    context.socket.default && unit_file(context).is_some() && user_manager(context)
 }
 
 /// The installed user unit, if there is one.
@@ -109,8 +124,15 @@ pub fn unit_file(context: &Context) -> Option<PathBuf> {
         under("XDG_DATA_HOME", ".local/share").join("systemd/user"),
     ];
     places.extend(
-        ["/etc/systemd/user", "/run/systemd/user", "/usr/local/lib/systemd/user", "/usr/lib/systemd/user"]
-            .map(PathBuf::from),
+        [
+            "/etc/systemd/user",
+            "/run/systemd/user",
+            "/usr/local/share/systemd/user",
+            "/usr/share/systemd/user",
+            "/usr/local/lib/systemd/user",
+            "/usr/lib/systemd/user",
+        ]
+        .map(PathBuf::from),
     );
     places.into_iter().map(|dir| dir.join("agentd.service")).find(|file| file.exists())
 }
@@ -128,8 +150,23 @@ async fn start_unit() -> Result<(), CtlError> {
     if output.status.success() {
         return Ok(());
     }
+    if let Some(sentence) = last_words().await {
+        return Err(failed(sentence));
+    }
     let text = String::from_utf8_lossy(&output.stderr);
-    Err(failed(text.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").to_owned()))
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given");
+    Err(failed(first.trim_end_matches('.').to_owned()))
+}
+
+/// Why the unit's daemon ended, in its own words: the last sentence it wrote to the journal.
+async fn last_words() -> Option<String> {
+    let mut journal = Command::new("journalctl");
+    journal.args(["--user", "--unit=agentd", "--output=cat", "--no-pager", LAST_LINES, "SYSLOG_IDENTIFIER=agentd"]);
+    let output = timeout(JOURNAL_WAIT, journal.stdin(Stdio::null()).kill_on_drop(true).output()).await.ok()?.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    // Whatever comes after it is of a daemon that served.
+    let last = text.lines().rfind(|line| line.starts_with(LAST_WORDS) || *line == SERVING)?;
+    last.strip_prefix(LAST_WORDS).map(str::to_owned)
 }
 
 /// The daemon's program: as named, else our neighbour, else in PATH.

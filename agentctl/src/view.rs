@@ -16,7 +16,7 @@ use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId
 use proto::live::Live;
 use proto::mode::Mode;
 
-use crate::render::{Line, call, changes, notes};
+use crate::render::{Line, call, changes, jobs, model, notes};
 use running::Running;
 pub(crate) use running::SPINNER_MS;
 
@@ -235,12 +235,34 @@ impl View {
             EventBody::Notice(it) => vec![notes::notice(&it.text)],
             EventBody::SessionRenamed(it) => vec![notes::remark(&format!("renamed to {} by {}", it.name, it.by))],
             EventBody::SessionArchived(it) => vec![notes::remark(&format!("archived by {}", it.by))],
-            EventBody::UndoStarted(_) => Vec::new(),
             EventBody::ModeChanged(it) => {
                 self.mode = it.mode;
                 vec![notes::mode(it.mode, &it.by)]
             }
+            EventBody::SettingsChanged(it) => vec![model::settings(it)],
+            EventBody::CompactionStarted(it) => {
+                self.turn = Some(it.turn);
+                self.waiting = Waiting::Nothing;
+                vec![model::compaction_started(it)]
+            }
+            EventBody::Compacted(it) => {
+                self.waiting = Waiting::Nothing;
+                vec![model::compacted(it)]
+            }
+            EventBody::Steered(it) => vec![model::steered(it)],
+            EventBody::Rewound(it) => vec![model::rewound(it)],
+            EventBody::UndoStarted(_) | EventBody::JobsTold(_) => Vec::new(),
+            EventBody::TurnWoken(it) => {
+                self.turn = Some(it.turn);
+                Vec::new()
+            }
+            body @ (EventBody::JobStarted(_)
+            | EventBody::JobEnded(_)
+            | EventBody::JobSilent(_)
+            | EventBody::JobStopAsked(_)
+            | EventBody::BackgroundAsked(_)) => jobs::event(body, columns),
             EventBody::UndoEnded(it) => changes::undo_ended(it),
+            EventBody::SessionForked(it) => vec![notes::forked(it)],
         };
         self.beside(lines)
     }

@@ -83,12 +83,14 @@ fn show_says_everything_about_a_session_and_how_to_answer_its_question() {
         name       –
         title      install␛[2J it
         directory  /home/me/project
-        model      model-1 (anthropic)
+        model      model-1 (anthropic), effort default, at most 32000 tokens a reply
         state      asks you
         created    2023-11-14 22:13 (AGE)
         active     2023-11-14 22:13 (AGE)
         rows       0
         queued     0
+        window     not known yet
+        used       0 tokens in, 0 out
         attached   nobody
         shell      process 4712
 
@@ -142,7 +144,7 @@ fn log_shows_every_row_with_all_that_belongs_to_it() {
             9 22:13:20 request  
            10 22:13:20 reply  end_turn · 0 tokens in, 0 out
               It fails.
-           11 22:13:20 turn ended  done
+           11 22:13:20 turn ended  done · 1 requests · 0 tokens in, 0 out
     "#]]
     .assert_eq(&(text.join("\n") + "\n"));
     let since = fake.run(&["log", "--since", "9", "--json"]);

@@ -22,6 +22,14 @@ pub struct Cli {
     #[arg(long, value_name = "FD", hide = true)]
     pub ready_fd: Option<i32>,
 
+    /// Serve on this open descriptor: the program before this one handed it over
+    #[arg(long, value_name = "FD", hide = true)]
+    pub inherited_fd: Option<i32>,
+
+    /// The inherited socket is this daemon's to remove, not systemd's
+    #[arg(long, hide = true)]
+    pub owns_socket: bool,
+
     /// What to do instead of serving
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -36,6 +44,9 @@ pub enum Command {
         #[arg(long)]
         explain: bool,
     },
+    /// Say whether this program could serve here: configuration and database
+    #[command(hide = true)]
+    Check,
     /// End the shells if the unit was stopped for good; the unit's ExecStopPost=
     #[command(hide = true)]
     AfterStop,

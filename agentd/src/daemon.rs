@@ -7,7 +7,7 @@
 //! when the unit is stopped for good) → everything queued is on disk → the socket is removed → the lock is free.
 
 use std::io::Write;
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsFd, FromRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,6 +28,7 @@ use crate::session::Context;
 use crate::session::registry::Registry;
 use crate::signals::{Asked, Listener};
 use crate::store::{Store, StoreError};
+use crate::successor::{self, Successor};
 use crate::systemd::{self, manager, notify, watchdog};
 
 /// Why the daemon does not serve.
@@ -88,6 +89,17 @@ pub fn paths(cli: &Cli) -> Result<Paths, StartError> {
     Paths::new(&|name| std::env::var(name).ok(), cli.socket.as_deref()).map_err(StartError::Paths)
 }
 
+/// Whether this program could serve here.
+///
+/// # Errors
+/// Why not.
+pub fn check(cli: &Cli) -> Result<(), StartError> {
+    let paths = paths(cli)?;
+    configuration(cli, &paths)?;
+    Store::check(&paths.database())?;
+    Ok(())
+}
+
 /// Serves until asked to stop, and reports readiness or failure on the ready descriptor.
 ///
 /// # Errors
@@ -109,13 +121,19 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     for folder in [&paths.runtime, &paths.state, &paths.shims(), &paths.sessions()] {
         listener::private_folder(folder)?;
     }
-    let activated = systemd::socket()?;
-    let (listener, guard) = listener::listen(&paths.socket, activated).await?.split();
+    let successor = Successor::new(cli)?;
+    let listening = match successor::inherited(cli) {
+        Some(inherited) => listener::go_on(&paths.socket, inherited, cli.owns_socket)?,
+        None => listener::listen(&paths.socket, systemd::socket()?).await?,
+    };
+    let (listener, guard) = listening.split();
+    let spare = listener.as_fd().try_clone_to_owned()?;
     let store = Store::open(&paths.database(), crate::journal::sink()?)?;
     let mut signals = Listener::new()?;
     let keys = Keys::new(key_sources(&config), &|name| std::env::var(name).ok());
     let program = PathBuf::from("/proc/self/exe");
     let context = Arc::new(Context::new(store, keys, paths.clone(), program, config));
+    context.spent.load(&context.store, proto::ids::Timestamp::now()).await?;
     let stop = CancellationToken::new();
     // Sessions stop after the connections: a client's last request is answered.
     let sessions_stop = CancellationToken::new();
@@ -123,13 +141,13 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     warnings.extend(registry.resume_all().await);
     let state = ConfigState { files: files.iter().map(|path| path.display().to_string()).collect(), warnings };
     let (tell, config_state) = watch::channel(state);
-    let server = Arc::new(Server::new(registry, config_state, stop.clone()));
+    let server = Arc::new(Server::new(registry, config_state, stop.clone(), successor.clone()));
     ready.say("READY");
     notify::ready();
     tracing::info!(pid = std::process::id(), socket = %paths.socket.display(), "serving");
     let (ask, questions) = mpsc::channel(1);
     let serving = server.serve(listener, questions);
-    let watchdog = watchdog::feed(watchdog::limit(), || answers(&ask, &context.store));
+    let watchdog = watchdog::feed(watchdog::limit(), || answers(&ask, &context.store), notify::alive);
     tokio::pin!(serving, watchdog);
     let mut for_good = false;
     loop {
@@ -157,6 +175,11 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     sessions_stop.cancel();
     server.registry.wait().await;
     context.store.flush().await?;
+    if server.restart.load(Ordering::Relaxed) {
+        tracing::info!("starting the program anew");
+        let owns = guard.pass_on()?;
+        successor.become_it(&spare, owns)?;
+    }
     drop(guard);
     tracing::info!("stopped");
     Ok(())

@@ -4,7 +4,7 @@
 //! A thread of its own sends them, because the journal may be slow and the log's writer must not wait for it. What does
 //! not fit its queue is counted and said so; the database has every row.
 //!
-//! Fields: `AGENTD_AUDIT` (`started`, `ended`, `refused`), `AGENTD_AUDIT_ID`, `AGENTD_AUDIT_HASH`, `AGENTD_SESSION`,
+//! Fields: `AGENTD_EVENT` (as of the log's other lines), `AGENTD_AUDIT` (`started`, `ended`, `refused`), `AGENTD_AUDIT_ID`, `AGENTD_AUDIT_HASH`, `AGENTD_SESSION`,
 //! `AGENTD_SEQ`, `AGENTD_CALL`, `AGENTD_TOOL`, `AGENTD_CWD`, `COMMAND`, `APPROVED_BY` or `REFUSED_BY`, `REASON`, `OUTCOME`,
 //! `EXIT_STATUS`, `DURATION_MS`; what a row does not have is not there. Priority: refused is `warning`, all else `info`.
 
@@ -60,6 +60,7 @@ fn send(row: &AuditRow) {
         ($level:ident, $by:ident) => {
             tracing::$level!(
                 target: TARGET,
+                agentd_event = kind(audited.event),
                 agentd_audit = audited.event.word(),
                 agentd_audit_id = id,
                 agentd_audit_hash = hash.as_str(),
@@ -81,6 +82,15 @@ fn send(row: &AuditRow) {
     match audited.event {
         AuditEvent::Started | AuditEvent::Ended => row!(info, approved_by),
         AuditEvent::Refused => row!(warn, refused_by),
+    }
+}
+
+/// The row's kind, in the words of the session's log.
+fn kind(event: AuditEvent) -> &'static str {
+    match event {
+        AuditEvent::Started => "call_started",
+        AuditEvent::Ended => "call_finished",
+        AuditEvent::Refused => "call_refused",
     }
 }
 
@@ -121,6 +131,7 @@ fn outcome(outcome: &Outcome) -> &'static str {
         Outcome::Denied {} => "denied",
         Outcome::NotRun {} => "not_run",
         Outcome::Unknown {} => "unknown",
+        Outcome::Background { .. } => "background",
     }
 }
 

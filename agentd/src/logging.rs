@@ -2,8 +2,8 @@
 //!
 //! In the journal a field has its own name in upper case (`agentd_session` is `AGENTD_SESSION`), so that `journalctl
 //! AGENTD_SESSION=…` finds it. What a session does is said by `session::trail`, which lists its fields; whoever adds
-//! more takes the same names. Commands are logged; the text of prompts only where `log.prompts` is set; replies, results
-//! and keys never.
+//! more takes the same names. The text of prompts only where `log.prompts` is set, commands from `debug` on; replies,
+//! results and keys never.
 //!
 //! Audit rows ([`crate::journal`]) are apart: they go to journald wherever one listens, with the command and without regard
 //! to `log.level`, and never to standard error.

@@ -21,6 +21,10 @@ fn main() -> ExitCode {
         }),
         Some(Command::Policy(verb)) => answered(offline::policy(&cli, &verb)),
         Some(Command::Audit(args)) => answered(offline::audit(&cli, &args)),
+        Some(Command::Check) => match daemon::check(&cli) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error.to_string(), error.exit_code()),
+        },
         None => in_runtime(daemon::run(cli)),
     }
 }

@@ -3,15 +3,24 @@
 //! Rows never change and have no gaps. What is still being written (text, output) travels as [`crate::live`] frames,
 //! which the finished row replaces.
 
+mod jobs;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod model;
+
+pub use model::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steered};
+
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
-use crate::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
+use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
 use crate::mode::Mode;
 use crate::request::ApproveMode;
+pub use crate::usage::Usage;
+
+pub use jobs::{BackgroundAsked, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, TurnWoken};
 
 /// One row of a session's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -62,8 +71,45 @@ pub enum EventBody {
     UndoStarted(UndoStarted),
     /// They were, or could not be.
     UndoEnded(UndoEnded),
+    /// The session's next requests go to another model, or with other limits.
+    SettingsChanged(SettingsChanged),
+    /// The history is being replaced by a summary.
+    CompactionStarted(CompactionStarted),
+    /// It was; the rows before stay readable.
+    Compacted(Compacted),
+    /// A note for the model, handed over before its next request.
+    Steered(Steered),
+    /// The last prompt and what followed left the history, so that it can be asked in other words.
+    Rewound(Rewound),
+    /// A command runs in the background.
+    JobStarted(JobStarted),
+    /// It is over.
+    JobEnded(JobEnded),
+    /// It has printed nothing for as long as was to be told.
+    JobSilent(JobSilent),
+    /// A user wants it ended.
+    JobStopAsked(JobStopAsked),
+    /// A user wants the running command in the background.
+    BackgroundAsked(BackgroundAsked),
+    /// A turn began without a prompt, because of what happened to background commands.
+    TurnWoken(TurnWoken),
+    /// The model is told of what happened to background commands, in the running turn.
+    JobsTold(JobsTold),
+    /// The rows before this one were taken over from another session.
+    SessionForked(SessionForked),
     /// The session's mode changed.
     ModeChanged(ModeChanged),
+}
+
+/// Where a session's first rows come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionForked {
+    /// The other session.
+    pub from: SessionId,
+    /// Its last row that was taken over.
+    pub at: Seq,
+    /// Who asked.
+    pub by: String,
 }
 
 /// Facts that hold for the whole session.
@@ -164,8 +210,12 @@ pub struct ReplyReceived {
     pub blocks: Vec<Block>,
     /// The API's stop reason.
     pub stop_reason: String,
-    /// What it cost in tokens.
+    /// What it cost.
     pub usage: Usage,
+    /// The model that answered; may be empty.
+    pub model: String,
+    /// Why the prompt cache was not read though it should have been; absent when it was.
+    pub cache_miss: Option<String>,
 }
 
 /// A part of a reply.
@@ -204,19 +254,6 @@ pub struct CallBlock {
     pub title: String,
     /// The input; `null` when the model's JSON was broken.
     pub input: JsonText,
-}
-
-/// Tokens of one reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// Read without the cache.
-    pub input_tokens: u64,
-    /// Written to the cache.
-    pub cache_write_tokens: u64,
-    /// Read from the cache.
-    pub cache_read_tokens: u64,
-    /// Written by the model, thinking included.
-    pub output_tokens: u64,
 }
 
 /// The user is asked.
@@ -295,6 +332,11 @@ pub enum Outcome {
     NotRun {},
     /// It was running when the process that knew died.
     Unknown {},
+    /// It runs in the background.
+    Background {
+        /// As this job.
+        job: JobId,
+    },
 }
 
 /// The turn is over.
@@ -304,6 +346,10 @@ pub struct TurnEnded {
     pub turn: TurnId,
     /// How.
     pub outcome: TurnOutcome,
+    /// Requests to the model that it took.
+    pub requests: u32,
+    /// What they cost.
+    pub usage: Usage,
 }
 
 /// How a turn ended.

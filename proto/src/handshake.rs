@@ -7,6 +7,9 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Version of the client protocol. Changes with every change of the bincode bytes.
 pub const PROTOCOL: u32 = 1;
 
@@ -26,7 +29,8 @@ pub enum Codec {
 }
 
 /// What a connection may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Everything.
     Driver,

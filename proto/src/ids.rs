@@ -84,6 +84,11 @@ id! {
     UndoId
 }
 
+id! {
+    /// One background command. Started by a tool call it has that call's UUID; moved there by the user, one of its own.
+    JobId
+}
+
 /// Position of an event in its session's log: 1, 2, 3 … without gaps. 0 means "before the first".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -114,6 +119,13 @@ impl Timestamp {
     pub fn now() -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Its day since 1970, in UTC.
+    #[must_use]
+    pub fn day(self) -> u64 {
+        const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+        self.0 / DAY_MS
     }
 
     /// This moment plus a number of milliseconds.

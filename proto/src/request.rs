@@ -3,8 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod model;
+
+pub use model::{Compact, Configure, Rerun, Steer, UsageQuery};
+
 use crate::approval::Verdict;
 use crate::ids::{ApprovalId, PromptId, Seq, UndoId};
+use crate::job::{Background, ListJobs, ReadJob, ShowEnv, StopJob};
 use crate::mode::Mode;
 use crate::secret::{EnvVars, Secret};
 
@@ -58,6 +63,34 @@ pub enum Request {
     SessionDiff(SessionDiff),
     /// Sends a failed request again at once.
     Retry(Retry),
+    /// What was used, in tokens and money.
+    Usage(UsageQuery),
+    /// Changes model, effort or output limit of a session's next requests.
+    Configure(Configure),
+    /// Replaces the history by a summary.
+    Compact(Compact),
+    /// Hands the model a note in the running turn.
+    Steer(Steer),
+    /// Asks the last prompt again, in the same or other words, as if it had not been asked.
+    Rerun(Rerun),
+    /// Background commands.
+    ListJobs(ListJobs),
+    /// Part of a background command's output.
+    ReadJob(ReadJob),
+    /// Ends a background command.
+    StopJob(StopJob),
+    /// Moves the running command to the background.
+    Background(Background),
+    /// The environment of the session's shell.
+    ShowEnv(ShowEnv),
+    /// Finds words in all sessions' prompts, answers, commands and results.
+    Search(Search),
+    /// Starts a session that goes on from a row of another.
+    ForkSession(ForkSession),
+    /// Removes sessions that have not been used for a while.
+    Prune(Prune),
+    /// Starts the daemon's program anew in its place.
+    Restart(Restart),
     /// Switches a session's mode.
     SetMode(SetMode),
 }
@@ -330,6 +363,57 @@ pub struct Retry {
     #[serde(default)]
     pub endpoint: Endpoint,
 }
+
+/// Finds words in all sessions, archived ones too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// Words; rows with all of them are found, in any case, and longer words that begin with them.
+    pub text: String,
+    /// At most so many rows, newest first.
+    pub limit: u32,
+}
+
+/// Starts a session that goes on from a row of another, with its history and a new shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForkSession {
+    /// The other: id, its last digits, or name.
+    pub session: String,
+    /// Rows up to this one are taken over, back to the last moment at which nothing was under way; all when absent.
+    #[serde(default)]
+    pub at: Option<Seq>,
+    /// A name for the new session.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The client's environment, as in [`CreateSession`].
+    #[serde(default)]
+    pub env: EnvVars,
+    /// The client's endpoint, as in [`CreateSession`].
+    #[serde(default)]
+    pub endpoint: Endpoint,
+}
+
+/// Removes sessions that have not been used for a while, with their logs. One in which anything is under way, or to
+/// which somebody is attached, stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Prune {
+    /// Those whose last row is older than this.
+    pub older_than_ms: u64,
+    /// Only archived ones.
+    #[serde(default)]
+    pub archived: bool,
+    /// Only tell which.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Starts the daemon's program anew in its place, after an upgrade of its file for example. What runs goes on, and who
+/// connects meanwhile is served a moment later. Refused when the program could not serve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Restart {}
 
 /// Switches a session's mode. It decides for calls that are not decided yet; an open question that it decides is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
 use crate::event::Event;
+use crate::handshake::Role;
 use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp, UndoId};
+use crate::job::{Environment, Job, JobOutput, Jobs, Moving};
 use crate::live::Live;
 use crate::mode::Mode;
-use crate::request::ClientInfo;
+use crate::usage::{Usage, UsageReport};
 
 /// A frame from the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +31,8 @@ pub enum ServerFrame {
     Lagged(Lagged),
     /// The daemon is going away; connect again.
     Goodbye(Goodbye),
+    /// Who is attached to a session this connection is attached to, whenever that changes.
+    Presence(Presence),
 }
 
 /// The answer to a request.
@@ -85,6 +89,26 @@ pub struct Goodbye {
     pub reason: String,
 }
 
+/// Who is attached to a session. Not a row: it is of the moment, and the log is for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Presence {
+    /// The session.
+    pub session: SessionId,
+    /// All attached clients, this one included, in the order in which they came.
+    pub clients: Vec<Attendee>,
+}
+
+/// An attached client, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attendee {
+    /// Program name, for example `agentctl`.
+    pub program: String,
+    /// Its terminal, for example `pts/3`; empty without one.
+    pub terminal: String,
+    /// What it may do.
+    pub role: Role,
+}
+
 /// Answers. New variants go last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -111,6 +135,22 @@ pub enum Response {
     Undone(Undone),
     /// To `session_diff`.
     Changes(SessionChanges),
+    /// To `usage`.
+    Usage(UsageReport),
+    /// To `list_jobs`.
+    Jobs(Jobs),
+    /// To `read_job`.
+    JobOutput(JobOutput),
+    /// To `stop_job`: it is on disk that the job is to end; its end follows as a row.
+    Job(Job),
+    /// To `background`: it is on disk that the command is to be moved; its rows follow.
+    Moving(Moving),
+    /// To `show_env`.
+    Environment(Environment),
+    /// To `search`.
+    Hits(Hits),
+    /// To `prune`.
+    Pruned(Pruned),
 }
 
 /// Done, nothing to tell.
@@ -183,13 +223,25 @@ pub struct SessionInfo {
     /// The first line of its first prompt.
     pub title: String,
     /// Attached clients.
-    pub clients: Vec<ClientInfo>,
+    pub clients: Vec<Attendee>,
     /// Whether it left the list.
     pub archived: bool,
     /// Process id of its shim, when one runs.
     pub shim_pid: Option<u32>,
     /// When the failed request of a waiting or parked turn is sent again.
     pub next_try: Option<Timestamp>,
+    /// Output limit of a reply in tokens.
+    pub max_tokens: u32,
+    /// How much work the model puts into an answer; absent: its default.
+    pub effort: Option<String>,
+    /// What its requests cost so far; zero for a session that rests.
+    pub usage: Usage,
+    /// Tokens of the conversation at the last reply; 0 = not known.
+    pub context_tokens: u64,
+    /// Tokens that the model's window holds; 0 = not known.
+    pub context_window: u64,
+    /// Background commands that run.
+    pub jobs: u32,
     /// How much it may do without asking.
     pub mode: Mode,
 }
@@ -294,6 +346,57 @@ pub struct SessionChanges {
     pub left_out: u64,
     /// Files whose change cannot be told, one sentence each.
     pub problems: Vec<String>,
+}
+
+/// What a search found, newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hits {
+    /// The rows.
+    pub hits: Vec<Hit>,
+}
+
+/// One row that a search found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hit {
+    /// The session.
+    pub session: SessionId,
+    /// Its name.
+    pub name: Option<String>,
+    /// The first line of its first prompt.
+    pub title: String,
+    /// The row.
+    pub seq: Seq,
+    /// When it was committed.
+    pub at: Timestamp,
+    /// Who speaks in it.
+    pub speaker: Speaker,
+    /// The words around the first match, in one line.
+    pub excerpt: String,
+}
+
+/// Who speaks in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// The user: a prompt.
+    User,
+    /// The model: text and calls.
+    Model,
+    /// A tool: a call's result.
+    Tool,
+}
+
+/// What was removed, or would be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pruned {
+    /// The sessions.
+    pub sessions: Vec<SessionInfo>,
+    /// Whether they were removed; else it was only asked which.
+    pub removed: bool,
+    /// The database's size before, in bytes.
+    pub bytes_before: u64,
+    /// And after.
+    pub bytes_after: u64,
 }
 
 /// Why a request failed, for a person.

@@ -11,20 +11,26 @@ use proto::approval::*;
 use proto::diff::*;
 use proto::event::*;
 use proto::frame;
-use proto::handshake::PROTOCOL;
+use proto::handshake::{PROTOCOL, Role};
 use proto::ids::*;
+use proto::job::*;
 use proto::json::JsonText;
 use proto::live::*;
 use proto::mode::Mode;
 use proto::request::*;
 use proto::response::*;
 use proto::secret::{EnvVars, Secret};
+use proto::usage::{DayUsage, TurnUsage, UsageReport};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 fn uuid(n: u128) -> Uuid {
     Uuid::from_u128(0x0193_a5b2_7c3d_7e4f_8a9b_0000_0000_0000 + n)
+}
+
+fn attendee() -> Attendee {
+    Attendee { program: "agentctl".into(), terminal: "pts/3".into(), role: Role::Driver }
 }
 
 fn session() -> SessionId {
@@ -95,6 +101,37 @@ fn requests() -> Vec<Request> {
         Request::Undo(Undo { session: session(), undo: UndoId(uuid(8)), steps: 2, preview: false, newest: Some(7) }),
         Request::SessionDiff(SessionDiff { session: session() }),
         Request::Retry(Retry { session: session(), endpoint: Endpoint::default() }),
+        Request::Usage(UsageQuery { session: Some(session()), days: 7 }),
+        Request::Configure(Configure {
+            session: session(),
+            model: Some("m2".into()),
+            effort: Some("low".into()),
+            max_tokens: Some(64_000),
+        }),
+        Request::Compact(Compact { session: session(), endpoint: Endpoint::default() }),
+        Request::Steer(Steer { session: session(), text: "use tabs".into() }),
+        Request::Rerun(Rerun {
+            session: session(),
+            prompt: PromptId(uuid(5)),
+            text: None,
+            approve: ApproveMode::Ask,
+            endpoint: Endpoint::default(),
+        }),
+        Request::ListJobs(ListJobs { session: Some(session()) }),
+        Request::ReadJob(ReadJob { job: "0009".into(), since: 3, max: 9, wait_ms: 1_000 }),
+        Request::StopJob(StopJob { job: "0009".into() }),
+        Request::Background(Background { session: session() }),
+        Request::ShowEnv(ShowEnv { session: session() }),
+        Request::Search(Search { text: "needle".into(), limit: 20 }),
+        Request::ForkSession(ForkSession {
+            session: "demo".into(),
+            at: Some(Seq(7)),
+            name: Some("other".into()),
+            env: EnvVars::default(),
+            endpoint: Endpoint::default(),
+        }),
+        Request::Prune(Prune { older_than_ms: 1000, archived: true, dry_run: true }),
+        Request::Restart(Restart {}),
         Request::SetMode(SetMode { session: session(), mode: Mode::Bypass, confirmed: true }),
         Request::AnswerApproval(AnswerApproval {
             approval: "0000".into(),
@@ -150,6 +187,10 @@ fn approval(subject: Subject) -> Approval {
     }
 }
 
+fn usage() -> Usage {
+    Usage { input_tokens: 1, cache_write_tokens: 2, cache_read_tokens: 3, output_tokens: 4, cost_nanousd: Some(5) }
+}
+
 fn problem() -> Problem {
     Problem { code: "overloaded".into(), message: "busy".into(), hint: "wait".into(), request_id: Some("req_1".into()) }
 }
@@ -174,6 +215,7 @@ fn bodies() -> Vec<EventBody> {
         Outcome::Denied {},
         Outcome::NotRun {},
         Outcome::Unknown {},
+        Outcome::Background { job: job() },
     ];
     let subjects = [
         Subject::Command(CommandSubject { command: "ls".into(), cwd: "/w".into(), parts: vec!["ls".into()] }),
@@ -228,8 +270,20 @@ fn bodies() -> Vec<EventBody> {
                 Block::Other { kind: "hologram".into() },
             ],
             stop_reason: "tool_use".into(),
-            usage: Usage { input_tokens: 1, cache_write_tokens: 2, cache_read_tokens: 3, output_tokens: 4 },
+            usage: usage(),
+            model: "m".into(),
+            cache_miss: Some("expired".into()),
         }),
+        EventBody::SettingsChanged(SettingsChanged {
+            model: "m2".into(),
+            effort: Some("low".into()),
+            max_tokens: 64_000,
+            by: "agentctl".into(),
+        }),
+        EventBody::CompactionStarted(CompactionStarted { turn: turn(), why: "full".into() }),
+        EventBody::Compacted(Compacted { turn: turn(), summary: Some("s".into()), usage: usage() }),
+        EventBody::Steered(Steered { turn: turn(), text: "use tabs".into(), by: "agentctl".into() }),
+        EventBody::Rewound(Rewound { prompt: PromptId(uuid(5)), by: "agentctl".into() }),
         EventBody::Notice(Notice { text: "n".into() }),
         EventBody::SessionRenamed(SessionRenamed { name: "x".into(), by: "agentctl".into() }),
         EventBody::SessionArchived(SessionArchived { by: "agentctl".into() }),
@@ -240,6 +294,28 @@ fn bodies() -> Vec<EventBody> {
             diffs: vec![diff()],
             problem: Some(problem()),
         }),
+        EventBody::JobStarted(JobStarted {
+            job: job(),
+            call: call(),
+            command: "make".into(),
+            description: "the build".into(),
+            cwd: "/w".into(),
+            deadline_ms: 60_000,
+            moved: false,
+        }),
+        EventBody::JobEnded(JobEnded {
+            job: job(),
+            outcome: Outcome::Exited { status: 2 },
+            duration_ms: 12,
+            output_bytes: 34,
+            text: "ended".into(),
+        }),
+        EventBody::JobSilent(JobSilent { job: job(), silence_ms: 5 }),
+        EventBody::JobStopAsked(JobStopAsked { job: job(), by: "agentctl".into() }),
+        EventBody::BackgroundAsked(BackgroundAsked { call: call(), job: job(), by: "agentctl".into() }),
+        EventBody::TurnWoken(TurnWoken { turn: turn() }),
+        EventBody::JobsTold(JobsTold { turn: turn() }),
+        EventBody::SessionForked(SessionForked { from: session(), at: Seq(7), by: "agentctl".into() }),
     ];
     all.extend(subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })));
     all.extend(deciders.clone().map(|by| {
@@ -260,7 +336,9 @@ fn bodies() -> Vec<EventBody> {
             diff: None,
         })
     }));
-    all.extend(ends.map(|outcome| EventBody::TurnEnded(TurnEnded { turn: turn(), outcome })));
+    all.extend(
+        ends.map(|outcome| EventBody::TurnEnded(TurnEnded { turn: turn(), outcome, requests: 3, usage: usage() })),
+    );
     all
 }
 
@@ -278,10 +356,16 @@ fn info() -> SessionInfo {
         queued: vec![PromptId(uuid(7))],
         approvals: vec![],
         title: "fix".into(),
-        clients: vec![ClientInfo { program: "agentctl".into(), terminal: "pts/3".into() }],
+        clients: vec![attendee()],
         archived: false,
         shim_pid: Some(42),
         next_try: Some(Timestamp(3)),
+        max_tokens: 32_000,
+        effort: None,
+        usage: usage(),
+        context_tokens: 10,
+        context_window: 100,
+        jobs: 1,
         mode: Mode::Plan,
     }
 }
@@ -326,8 +410,69 @@ fn responses() -> Vec<Response> {
             left: 3,
             newest: 7,
         }),
+        Response::Usage(UsageReport {
+            days: vec![DayUsage {
+                day: "2026-12-01".into(),
+                session: session(),
+                model: "m".into(),
+                requests: 2,
+                usage: usage(),
+            }],
+            turns: vec![TurnUsage { turn: turn(), at: Timestamp(1), requests: 2, usage: usage() }],
+        }),
         Response::Changes(SessionChanges { diffs: vec![diff()], left_out: 1, problems: vec!["p".into()] }),
+        Response::Jobs(Jobs { jobs: vec![shown_job()] }),
+        Response::JobOutput(JobOutput {
+            job: shown_job(),
+            offset: 3,
+            bytes: 2,
+            text: "a\u{1b}".into(),
+            total: 5,
+            over: true,
+        }),
+        Response::Job(Job { outcome: None, spool: None, ..shown_job() }),
+        Response::Moving(Moving { session: session(), call: call(), job: job() }),
+        Response::Environment(Environment {
+            session: session(),
+            variables: vec![Variable { name: "A".into(), value: "b".into() }],
+            removed: vec!["ANTHROPIC_API_KEY".into()],
+        }),
+        Response::Hits(Hits {
+            hits: vec![Hit {
+                session: session(),
+                name: None,
+                title: "fix".into(),
+                seq: Seq(4),
+                at: Timestamp(2),
+                speaker: Speaker::Tool,
+                excerpt: "…the needle…".into(),
+            }],
+        }),
+        Response::Pruned(Pruned { sessions: vec![info()], removed: true, bytes_before: 9, bytes_after: 5 }),
     ]
+}
+
+fn job() -> JobId {
+    JobId(uuid(9))
+}
+
+fn shown_job() -> Job {
+    Job {
+        session: session(),
+        job: job(),
+        call: call(),
+        command: "make".into(),
+        description: String::new(),
+        cwd: "/w".into(),
+        started_at: Timestamp(1),
+        running_ms: 2,
+        deadline_ms: 3,
+        quiet_ms: 4,
+        output_bytes: 5,
+        processes: 6,
+        spool: Some("/s/x.out".into()),
+        outcome: Some(Outcome::Exited { status: 0 }),
+    }
 }
 
 fn frames() -> Vec<ServerFrame> {
@@ -357,6 +502,7 @@ fn frames() -> Vec<ServerFrame> {
         ServerFrame::CaughtUp(CaughtUp { session: session(), seq: Seq(9) }),
         ServerFrame::Lagged(Lagged { session: session(), after: Seq(3) }),
         ServerFrame::Goodbye(Goodbye { reason: "agentd is stopping".into() }),
+        ServerFrame::Presence(Presence { session: session(), clients: vec![attendee()] }),
     ]);
     for (index, body) in bodies().into_iter().enumerate() {
         let event = Event { seq: Seq(index as u64 + 1), at: Timestamp(1_000), body };

@@ -14,7 +14,7 @@ for program in unshare pivot_root mount useradd runuser loginctl; do
 done
 init=/lib/systemd/systemd
 [ -x "$init" ] || skip "systemd is not installed"
-[ -x /usr/bin/dbus-daemon ] || skip "dbus-daemon is not installed"
+command -v dbus-daemon >/dev/null || skip "dbus-daemon is not installed"
 hierarchy=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
 [ -n "$hierarchy" ] || skip "there is no version 2 control group hierarchy"
 group=$hierarchy/agentd-box-$$

@@ -28,6 +28,12 @@ pub mod code {
     pub const REFUSED: i32 = 7;
     /// No such session or approval.
     pub const NOT_FOUND: i32 = 8;
+    /// A check found something wrong.
+    pub const WRONG: i32 = 9;
+    /// `policy check`: a person would be asked.
+    pub const WOULD_ASK: i32 = 10;
+    /// `policy check`: it would be denied.
+    pub const WOULD_DENY: i32 = 11;
 }
 
 /// What a run of `agentctl` left.

@@ -7,7 +7,9 @@
 //!   terminal.
 //! * [`model_server`]: a Messages API server that plays scripts and refuses what the real one refuses.
 //! * [`corpus`]: the behaviour corpora of bash and the editor, played through daemon and model server.
-//! * [`scene`]: all of these at once, for a claim about one session.
+//! * [`scene`]: all of these at once, for a claim about one session; [`soak`]: random kills over several, with the
+//!   [`random`] numbers of a printed seed.
+//! * [`service`]: agentd as a unit of a real systemd, on a machine of its own.
 //! * [`processes`], [`wait`]: looking at `/proc`, and waiting with a deadline where no event exists.
 //!
 //! Everything is synchronous but the inside of the model server: a claim reads from top to bottom.
@@ -21,5 +23,9 @@ pub mod machine;
 pub mod model_server;
 pub mod processes;
 pub mod pty;
+pub mod random;
 pub mod scene;
+pub mod service;
+pub mod soak;
+pub mod tmux;
 pub mod wait;

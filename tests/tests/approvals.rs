@@ -424,7 +424,7 @@ fn a_question_outlives_kill_9_of_everybody_and_expires_on_time() {
     scene.kill_daemon();
     scene.start_daemon();
     let open = scene.client.show(scene.session).approvals;
-    assert_eq!(open, [asked.clone()], "the same question, with the same expiry");
+    assert_eq!(open, std::slice::from_ref(&asked), "the same question, with the same expiry");
     let (_, by) = scene.client.until_event("the question to close", closed);
     assert_eq!(by, Decider::Expiry {});
     scene.client.until_turn_ended();

@@ -150,17 +150,8 @@ fn an_empty_reply_is_not_stored() {
 }
 
 #[test]
-fn a_full_context_window_is_told() {
-    let mut scene = Scene::new();
-    scene.server.script(Reply::text("so far").stop("model_context_window_exceeded"));
-    let outcome = scene.turn("much").outcome;
-    assert!(matches!(outcome, TurnOutcome::Done {} | TurnOutcome::Failed { .. }), "{outcome:?}");
-    assert_eq!(texts(&mut scene), ["so far"]);
-}
-
-#[test]
 fn an_overloaded_server_is_tried_again() {
-    let mut scene = Scene::new();
+    let mut scene = Scene::with(&[("retry.first_wait", "5ms")]);
     scene.server.script(Reply::error(529, "overloaded_error", "Overloaded"));
     scene.server.script(Reply::error(429, "rate_limit_error", "Slow down").header("retry-after-ms", "20"));
     scene.server.script(Reply::http(502, "text/html", "<html>bad gateway</html>"));

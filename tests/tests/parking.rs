@@ -157,6 +157,55 @@ fn a_server_that_is_not_there_parks_the_turn_until_it_is() {
 }
 
 #[test]
+fn every_row_of_the_error_table_is_tried_again_or_told_as_the_api_says() {
+    let mut scene = Scene::with(&QUICK);
+    // Status, type, whether the same request is worth another try.
+    let table = [
+        // First, while there is nothing that a summary could make shorter.
+        (413, "request_too_large", false),
+        (400, "invalid_request_error", false),
+        (401, "authentication_error", false),
+        (402, "billing_error", false),
+        (403, "permission_error", false),
+        (404, "not_found_error", false),
+        (408, "timeout_error", true),
+        (409, "conflict_error", true),
+        (429, "rate_limit_error", true),
+        (500, "api_error", true),
+        (503, "api_error", true),
+        (504, "timeout_error", true),
+        (529, "overloaded_error", true),
+    ];
+    for (status, kind, again) in table {
+        let before = scene.server.requests().len();
+        scene.server.script(Reply::error(status, kind, "no"));
+        if again {
+            scene.server.script(Reply::text("yes"));
+        }
+        let outcome = scene.turn(&format!("try {status}")).outcome;
+        assert_eq!(outcome == TurnOutcome::Done {}, again, "{status} {kind}: {outcome:?}");
+        assert_eq!(scene.server.requests().len() - before, 1 + usize::from(again), "{status} {kind}");
+    }
+    // The same types inside a stream, under a 200.
+    for kind in ["overloaded_error", "api_error", "rate_limit_error", "timeout_error"] {
+        scene.server.script(Reply::text("half an ans").then_error(kind, "no"));
+        scene.server.script(Reply::text("yes"));
+        assert_eq!(scene.turn(&format!("stream {kind}")).outcome, TurnOutcome::Done {}, "{kind}");
+    }
+    scene.server.script(Reply::text("half an ans").then_error("authentication_error", "no"));
+    assert!(
+        matches!(scene.turn("stream").outcome, TurnOutcome::Failed { problem } if problem.code == "authentication")
+    );
+    // A page of a proxy, and the opinion of the server.
+    scene.server.script(Reply::http(502, "text/html", "<html><title>Bad gateway</title></html>"));
+    scene.server.script(Reply::error(400, "invalid_request_error", "again").header("x-should-retry", "true"));
+    scene.server.script(Reply::text("yes"));
+    assert_eq!(scene.turn("proxy").outcome, TurnOutcome::Done {});
+    scene.server.script(Reply::error(409, "conflict_error", "no").header("x-should-retry", "false"));
+    assert!(matches!(scene.turn("conflict").outcome, TurnOutcome::Failed { .. }));
+}
+
+#[test]
 fn a_parked_turn_can_be_interrupted() {
     let mut scene = Scene::with(&SLOW);
     scene.server.answer_with(|_| overloaded());

@@ -59,16 +59,16 @@ fn a_rule_that_denies_beats_approve_all_wherever_the_command_hides() {
 #[test]
 fn a_rule_that_allows_runs_its_command_unasked_and_nothing_beside_it() {
     let mut scene = Scene::new();
-    rules(&scene, &rule("allow", "echo"));
-    script(&scene, "echo hello");
+    rules(&scene, &rule("allow", "mkdir"));
+    script(&scene, "mkdir made");
     scene.prompt("say it", ApproveMode::Deny);
     scene.client.until_turn_ended();
-    script(&scene, "echo hello > pwned");
+    script(&scene, "mkdir other > pwned");
     scene.prompt("write it", ApproveMode::Deny);
     scene.client.until_turn_ended();
     assert!(!pwned(&scene).exists());
     assert_eq!(outcomes(&mut scene), [Outcome::Exited { status: 0 }, Outcome::Denied {}]);
-    assert!(matches!(allowed_by(&mut scene).as_slice(), [Decider::Policy { rule }] if rule.contains("echo")));
+    assert!(matches!(allowed_by(&mut scene).as_slice(), [Decider::Policy { rule }] if rule.contains("mkdir")));
 }
 
 #[test]
@@ -88,18 +88,17 @@ fn a_workspace_cannot_allow_and_a_broken_file_of_it_stops_what_was_allowed() {
 }
 
 #[test]
-fn commands_that_only_read_ask_until_the_user_lets_them_run() {
-    let mut scene = Scene::new();
+fn commands_that_only_read_run_until_their_names_mean_something_else_or_the_user_wants_to_be_asked() {
+    let mut scene = Scene::with(&[("policy.read_only", "ask")]);
     script(&scene, "ls -l");
     scene.prompt("look", ApproveMode::Deny);
     scene.client.until_turn_ended();
     assert_eq!(outcomes(&mut scene), [Outcome::Denied {}]);
 
-    let mut scene = Scene::with(&[("policy.read_only", "run")]);
+    let mut scene = Scene::new();
     script(&scene, "ls -l");
     scene.prompt("look", ApproveMode::Deny);
     scene.client.until_turn_ended();
-    // Once the name means something else, it is no longer known to only read.
     script(&scene, "ls() { touch pwned; }");
     scene.prompt("define it", ApproveMode::All);
     scene.client.until_turn_ended();

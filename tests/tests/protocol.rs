@@ -157,7 +157,11 @@ fn a_slow_reader_is_told_where_to_resume_and_holds_nobody_up() {
         match slow.next_frame().expect("the slow connection lives") {
             ServerFrame::Event(event) => seen.push(event.event),
             ServerFrame::Lagged(lagged) => break Some(lagged.after),
-            ServerFrame::Response(_) | ServerFrame::Live(_) | ServerFrame::CaughtUp(_) | ServerFrame::Goodbye(_) => {}
+            ServerFrame::Response(_)
+            | ServerFrame::Live(_)
+            | ServerFrame::CaughtUp(_)
+            | ServerFrame::Presence(_)
+            | ServerFrame::Goodbye(_) => {}
         }
         if seen.len() == log.len() {
             break None;

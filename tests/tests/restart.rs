@@ -369,3 +369,29 @@ fn the_events_of_a_command_are_not_lost_to_a_client_that_comes_after_the_restart
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "ok", "{output:?}");
 }
+
+#[test]
+fn a_shell_started_by_a_later_daemon_has_the_environment_of_the_sessions_creator() {
+    let mut scene = Scene::new();
+    scene.machine.set_env("WHO", "creator");
+    let session = scene.client.create(&scene.machine);
+    scene.client.attach(&scene.machine, session, Seq(0));
+    scene.server.answer_with(|request| match request.results().len() {
+        0 => Reply::bash("echo \"$WHO, $(env | grep -c ANTHROPIC) keys\""),
+        _ => Reply::text("so be it"),
+    });
+    scene.client.prompt(&scene.machine, session, "who made it", ApproveMode::All);
+    scene.client.until_turn_ended();
+    let shim = i32::try_from(scene.client.show(session).shim_pid.unwrap()).unwrap();
+    scene.kill_daemon();
+    processes::kill_hard(shim);
+    wait::until("the shim to die", || (!processes::alive(shim)).then_some(()));
+    scene.machine.set_env("WHO", "starter of the daemon");
+    scene.start_daemon();
+    scene.client.attach(&scene.machine, session, Seq(0));
+    scene.client.until_turn_ended();
+    scene.client.prompt(&scene.machine, session, "and now", ApproveMode::All);
+    scene.client.until_turn_ended();
+    let results = scene.server.requests().last().unwrap().results();
+    assert_eq!(results[0].text.trim_end(), "creator, 0 keys");
+}

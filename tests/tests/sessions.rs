@@ -291,6 +291,54 @@ fn much_output_is_cut_for_the_model_and_kept_whole_on_disk() {
 }
 
 #[test]
+fn a_session_removed_in_the_middle_of_a_turn_is_gone_and_the_others_go_on() {
+    let mut scene = Scene::new();
+    scene.server.answer_with(|request| match request.results().len() {
+        0 => Reply::bash("touch began; sleep 8650003"),
+        _ => Reply::text("done"),
+    });
+    scene.prompt("take long", ApproveMode::All);
+    wait::until("the command", || fs::exists(scene.machine.work().join("began")).unwrap().then_some(()));
+    let removed = scene.machine.ctl(&["rm", &scene.session.to_string()]).run().expect(code::DONE);
+    assert!(removed.stderr.contains("removed"), "{removed:?}");
+    assert!(harness::processes::with_argument("8650003").is_empty());
+    let folder = scene.machine.root().join(format!("state/agentd/sessions/{}", scene.session));
+    assert!(!folder.exists(), "nothing of it is left on disk");
+    scene.server.answer_with(|_| Reply::text("here"));
+    let output = scene.machine.ctl(&["ask", "--new", "are you there"]).run().expect(code::DONE);
+    assert!(output.stdout.contains("here"));
+    let log = scene.machine.log_tails();
+    assert!(!log.contains("cannot be written"), "nothing of it was written any more: {log}");
+}
+
+#[test]
+fn attached_clients_are_told_who_comes_who_goes_and_what_they_may_do() {
+    let mut scene = Scene::new();
+    let told = |scene: &mut Scene, count: usize| {
+        scene.client.until("who is attached", |frame| match frame {
+            ServerFrame::Presence(presence) if presence.clients.len() == count => {
+                Some(presence.clients.last().unwrap().clone())
+            }
+            _ => None,
+        })
+    };
+    let session = scene.session.to_string();
+    let watcher = scene.machine.ctl(&["attach", &session, "--read-only"]).start();
+    let last = told(&mut scene, 2);
+    assert_eq!((last.program.as_str(), last.role), ("agentctl", proto::handshake::Role::Observer));
+    drop(scene.another("vim", "pts/9"));
+    assert_eq!(told(&mut scene, 3).program, "vim");
+    assert_eq!(told(&mut scene, 2).program, "agentctl");
+    let shown = scene.machine.ctl(&["show", &session]).run().expect(code::DONE);
+    assert!(shown.stdout.contains("agentctl (watching)"), "{}", shown.stdout);
+    let _ = scene.machine.ctl(&["rm", &session]).run().expect(code::DONE);
+    let shown = watcher.finish().expect(code::NOT_FOUND);
+    for words in ["harness is attached too", "vim on pts/9 attached", "vim on pts/9 left"] {
+        assert!(shown.stderr.contains(words), "{words}: {shown:?}");
+    }
+}
+
+#[test]
 fn a_client_that_has_gone_is_not_attached_any_more() {
     let mut scene = Scene::new();
     let mut other = scene.another("vim", "pts/9");

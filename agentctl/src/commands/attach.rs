@@ -81,11 +81,13 @@ fn take_input(follow: &mut Follow<'_>, context: &Context) {
 async fn catch_up(follow: &mut Follow<'_>, since: Seq, all: bool) -> Result<(), CtlError> {
     let mut rows = Vec::new();
     let mut early = Vec::new();
+    let mut here = None;
     loop {
         match follow.connection.next().await? {
             Some(ServerFrame::Event(frame)) => rows.push(frame.event),
             Some(ServerFrame::CaughtUp(_)) => break,
             Some(ServerFrame::Live(live)) => early.push(live),
+            Some(ServerFrame::Presence(presence)) => here = Some(presence),
             Some(ServerFrame::Response(_)) => {}
             Some(ServerFrame::Lagged(_) | ServerFrame::Goodbye(_)) | None => return Err(CtlError::Lost),
         }
@@ -108,7 +110,7 @@ async fn catch_up(follow: &mut Follow<'_>, since: Seq, all: bool) -> Result<(), 
     for live in early {
         follow.live(&live)?;
     }
-    Ok(())
+    here.map_or(Ok(()), |here| follow.presence(&here))
 }
 
 /// The index of the row with which the last turns begin.

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proto::handshake::Role;
-use proto::request::{ChangeSession, Interrupt, Request, Retry, SessionChange, Shutdown};
+use proto::request::{ChangeSession, Interrupt, Request, Restart, Retry, SessionChange, Shutdown, Status};
 
 use tokio::time::{Instant, sleep};
 
 use super::open;
 use super::session::selector;
-use crate::cli::{RenameArgs, RequiredSessionArgs, SessionJsonArgs, ShutdownArgs};
+use crate::cli::{JsonArgs, RenameArgs, RequiredSessionArgs, SessionJsonArgs, ShutdownArgs};
 use crate::context::Context;
 use crate::error::CtlError;
 use crate::exit::Exit;
@@ -82,6 +82,22 @@ async fn apply(change: Change, context: &Context) -> Result<Exit, CtlError> {
         screen.json(&info)?;
     } else {
         screen.line(&notes::remark(&format!("session {}: {}", info.id.short(), change.says)))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn restart(args: &JsonArgs, context: &Context) -> Result<Exit, CtlError> {
+    let mut screen = Screen::standard(context.tty);
+    let mut connection = start::try_connect(context, Role::Driver).await?;
+    crate::answer!(connection, Request::Restart(Restart {}), Done)?;
+    while connection.next().await.is_ok_and(|frame| frame.is_some()) {}
+    // Its socket is open all along: this waits until the new program accepts.
+    let mut connection = start::try_connect(context, Role::Driver).await?;
+    let status = crate::answer!(connection, Request::Status(Status {}), Status)?;
+    if args.json {
+        screen.json(&status)?;
+    } else {
+        screen.line(&notes::remark(&format!("agentd {} serves; what ran goes on", status.release)))?;
     }
     Ok(Exit::Done)
 }

@@ -31,7 +31,7 @@ pub(super) async fn sessions(args: &LsArgs, context: &Context) -> Result<Exit, C
 }
 
 /// A table is cut only for a terminal: a file or pipe wants all of it.
-fn out_columns(screen: &Screen, context: &Context) -> usize {
+pub(super) fn out_columns(screen: &Screen, context: &Context) -> usize {
     if context.tty.stdout { screen.columns() } else { usize::MAX }
 }
 

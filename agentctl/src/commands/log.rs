@@ -43,7 +43,9 @@ pub(super) async fn run(args: &LogArgs, context: &Context) -> Result<Exit, CtlEr
                 let attach = Attach { session: session.to_string(), since: printer.last, endpoint: context.endpoint() };
                 crate::answer!(connection, Request::Attach(attach), Attached)?;
             }
-            Some(ServerFrame::Live(_) | ServerFrame::CaughtUp(_) | ServerFrame::Response(_)) => {}
+            Some(
+                ServerFrame::Live(_) | ServerFrame::CaughtUp(_) | ServerFrame::Presence(_) | ServerFrame::Response(_),
+            ) => {}
             Some(ServerFrame::Goodbye(_)) | None => return Err(CtlError::Gone),
         }
     }

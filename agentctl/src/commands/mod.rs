@@ -6,10 +6,14 @@ mod attach;
 mod audit;
 mod change;
 mod doctor;
+mod export;
 mod generate;
+mod jobs;
+mod keeping;
 mod list;
 mod log;
 mod mode;
+mod model;
 mod offline;
 mod policy;
 mod send;
@@ -47,12 +51,27 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Mode(args) => mode::run(args, context).await,
         Command::Interrupt(args) => change::interrupt(args, context).await,
         Command::Retry(args) => change::retry(args, context).await,
+        Command::Steer(args) => model::steer(args, context).await,
+        Command::Rerun(args) => model::rerun(args, context).await,
+        Command::Compact(args) => model::compact(args, context).await,
+        Command::Set(args) => model::set(args, context).await,
+        Command::Usage(args) => model::usage(args, context).await,
+        Command::Jobs(args) => jobs::list(args, context).await,
+        Command::Job(args) => jobs::output(args, context).await,
+        Command::Kill(args) => jobs::kill(args, context).await,
+        Command::Background(args) => jobs::background(args, context).await,
+        Command::Env(args) => jobs::env(args, context).await,
         Command::Send(args) => send::run(args, context).await,
         Command::Rename(args) => change::rename(args, context).await,
         Command::Archive(args) => change::archive(args, context).await,
         Command::Rm(args) => change::remove(args, context).await,
+        Command::Prune(args) => keeping::prune(args, context).await,
+        Command::Search(args) => keeping::search(args, context).await,
+        Command::Fork(args) => keeping::fork(args, context).await,
+        Command::Export(args) => export::run(args, context).await,
         Command::Status(args) => list::status(&args, context).await,
         Command::Doctor(args) => doctor::run(&args, context).await,
+        Command::Restart(args) => change::restart(&args, context).await,
         Command::Shutdown(args) => change::shutdown(&args, context).await,
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),

@@ -1,6 +1,6 @@
 //! `policy check|explain|test|replay`: what the policy would decide, and why, without running anything.
 
-use proto::policy::{BadLine, Checked, Replayed, Tested};
+use proto::policy::{Checked, Replayed, Tested};
 use serde::Deserialize;
 
 use super::offline::Asking;
@@ -23,8 +23,8 @@ pub(super) async fn run(command: PolicyCommand, context: &Context) -> Result<Exi
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
-    Checked(Checked),
-    Bad(BadLine),
+    Checked(Box<Checked>),
+    Bad { error: String },
 }
 
 async fn check(args: PolicyCheckArgs, context: &Context) -> Result<Exit, CtlError> {
@@ -63,7 +63,7 @@ async fn one(asking: Asking<'_>, command: &str, json: bool, whole: bool, context
                     (false, false) => screen.out_line(&draw::verdict(checked.decision, &checked.reason, None)),
                 }
             }
-            Answer::Bad(_) => Err(CtlError::Unexpected("an error line")),
+            Answer::Bad { error } => Err(CtlError::NotChecked(error)),
         })
         .await?;
     Ok(match decision {

@@ -76,9 +76,10 @@ fn show(screen: &mut Screen, undone: &Undone) -> Result<(), CtlError> {
 }
 
 fn agreed(screen: &mut Screen, preview: &Undone) -> Result<bool, CtlError> {
-    screen.line(&Line::new().lit(Style::Bold, "? ").text(Style::Plain, &changes::question(preview)))?;
-    // What was typed before the question was there is no answer to it.
+    // What was typed before the question was there is no answer to it. Dropped just before it is drawn: later, an answer
+    // that came at once would be lost, and waited for.
     forget_typed();
+    screen.line(&Line::new().lit(Style::Bold, "? ").text(Style::Plain, &changes::question(preview)))?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).map_err(CtlError::Stdin)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

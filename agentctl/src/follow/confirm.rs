@@ -22,7 +22,10 @@ impl Confirm {
     /// The line that waits for a key.
     #[must_use]
     pub(super) fn prompt(&self, columns: usize) -> Line {
-        Line::new().lit(Style::Warn, "? ").text(Style::Plain, &self.question).lit(Style::Plain, " ").fit(columns)
+        let whole = Line::new().lit(Style::Warn, "? ").text(Style::Plain, &self.question).lit(Style::Plain, " ");
+        // What was shown above says it too.
+        let short = Line::new().lit(Style::Warn, "? ").lit(Style::Plain, "take it back? [y/N] ");
+        if whole.width() <= columns { whole } else { short.fit(columns) }
     }
 
     /// Whether keys mean yes; everything else means no.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use proto::ids::Timestamp;
 use tokio::time::Instant;
 
+use super::editor::Editor;
 use super::question::Question;
 use super::{Follow, Output};
 use crate::error::CtlError;
@@ -68,16 +69,16 @@ impl Follow<'_> {
         if let Some((line, column)) = asked {
             cursor = Some((below.len(), column));
             below.push(line);
+            // What was typed before the question came stays, and stays in sight.
+            let typed = self.editor.iter().filter(|editor| !editor.is_empty());
+            below.extend(typed.flat_map(|editor| input(editor, columns).0));
         } else if let Some(line) = self.confirm.as_ref().map(|undo| undo.prompt(columns)) {
             cursor = Some((below.len(), line.width()));
             below.push(line);
         } else if let Some(editor) = self.editor.as_ref().filter(|_| self.keyboard.is_some()) {
-            let (rows, (row, column)) = editor.rows(columns.saturating_sub(2), INPUT_ROWS);
-            cursor = Some((below.len() + row, column + 2));
-            for (at, line) in rows.into_iter().enumerate() {
-                let mark = if at == 0 { "› " } else { "  " };
-                below.push(Line::new().lit(Style::Bold, mark).join(line));
-            }
+            let (rows, (row, column)) = input(editor, columns);
+            cursor = Some((below.len() + row, column));
+            below.extend(rows);
             below.extend(self.menu.as_ref().map(|menu| menu.lines(columns)).unwrap_or_default());
         }
         if self.editor.is_some() {
@@ -157,4 +158,13 @@ impl Follow<'_> {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// The input as it is painted, and the cursor's row and column.
+fn input(editor: &Editor, columns: usize) -> (Vec<Line>, (usize, usize)) {
+    let (rows, (row, column)) = editor.rows(columns.saturating_sub(2), INPUT_ROWS);
+    let mark = |at| if at == 0 { "› " } else { "  " };
+    let lines = rows.into_iter().enumerate();
+    let lines = lines.map(|(at, line)| Line::new().lit(Style::Bold, mark(at)).join(line)).collect();
+    (lines, (row, column + 2))
 }

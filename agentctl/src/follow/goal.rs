@@ -5,6 +5,9 @@ use proto::ids::{PromptId, TurnId};
 
 use crate::exit::Exit;
 
+/// The tool of the question whether a turn goes on.
+const PAUSE_TOOL: &str = "agentd";
+
 /// A prompt on its way to its end.
 #[derive(Debug)]
 pub struct Goal {
@@ -58,6 +61,17 @@ impl Goal {
             EventBody::RequestFailed(it) if it.parked && !self.stays && self.turn == Some(it.turn) => {
                 self.end = Some(End::Parked(it.problem.clone()));
             }
+            // With nobody to ask and everything allowed, the only question left is whether the turn goes on.
+            EventBody::ApprovalAsked(it)
+                if it.approval.tool == PAUSE_TOOL && !self.stays && self.turn == Some(it.approval.turn) =>
+            {
+                self.end = Some(End::Parked(Problem {
+                    code: "paused".into(),
+                    message: it.approval.reason.clone(),
+                    hint: String::new(),
+                    request_id: None,
+                }));
+            }
             EventBody::SessionArchived(_) if self.end.is_none() => self.end = Some(End::Archived),
             EventBody::PromptAccepted(_)
             | EventBody::TurnStarted(_)
@@ -76,7 +90,20 @@ impl Goal {
             | EventBody::SessionRenamed(_)
             | EventBody::UndoStarted(_)
             | EventBody::ModeChanged(_)
-            | EventBody::UndoEnded(_) => {}
+            | EventBody::UndoEnded(_)
+            | EventBody::SettingsChanged(_)
+            | EventBody::CompactionStarted(_)
+            | EventBody::Compacted(_)
+            | EventBody::Steered(_)
+            | EventBody::Rewound(_)
+            | EventBody::JobStarted(_)
+            | EventBody::JobEnded(_)
+            | EventBody::JobSilent(_)
+            | EventBody::JobStopAsked(_)
+            | EventBody::BackgroundAsked(_)
+            | EventBody::TurnWoken(_)
+            | EventBody::JobsTold(_)
+            | EventBody::SessionForked(_) => {}
         }
     }
 

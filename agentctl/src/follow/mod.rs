@@ -1,6 +1,7 @@
 //! Following one session at a terminal: the loop behind `ask` and `attach`.
 //!
-//! * [`goal`]: when `ask` is done. [`question`]: the approval on the screen. [`answer`]: the answer as it streams.
+//! * [`goal`]: when `ask` is done. [`question`]: the approval on the screen. [`ends`]: how both
+//!   end. [`answer`]: the answer as it streams.
 //! * [`editor`]: the input of `attach`; [`complete`] what can be put in there, [`command`] what is read of it, [`typed`] and
 //!   [`wishes`] what it does, [`confirm`] an undo that waits for a yes.
 //! * [`draw`]: what stands below the text. [`reconnect`]: what happens when the daemon goes away.
@@ -14,7 +15,9 @@ pub mod complete;
 mod confirm;
 mod draw;
 pub mod editor;
+mod ends;
 pub mod goal;
+mod presence;
 pub mod question;
 pub mod reconnect;
 mod signals;
@@ -22,23 +25,19 @@ pub mod typed;
 mod wishes;
 
 use std::collections::HashSet;
-use std::path::Path;
 
-use proto::approval::Verdict;
 use proto::event::{Event, EventBody};
 use proto::handshake::Role;
 use proto::ids::{ApprovalId, SessionId};
 use proto::live::Live;
-use proto::request::{AnswerApproval, Request, SendPrompt};
-use proto::response::{Response, ResponseResult, ServerFrame, SessionInfo};
+use proto::request::SendPrompt;
+use proto::response::{Attendee, Response, ResponseResult, ServerFrame, SessionInfo};
 use tokio::time::{Instant, sleep_until};
 
-use crate::branch;
 use crate::connect::Connection;
 use crate::context::Context;
 use crate::error::CtlError;
 use crate::exit::Exit;
-use crate::notify::{self, Notification};
 use crate::render::markdown::Markdown;
 use crate::render::notes;
 use crate::screen::Screen;
@@ -48,7 +47,7 @@ use answer::Written;
 use complete::Menu;
 use confirm::Confirm;
 use editor::Editor;
-use goal::{End, Goal};
+use goal::Goal;
 use question::{Fed, Question};
 use signals::Signals;
 use typed::{Files, Lines};
@@ -113,6 +112,8 @@ pub struct Follow<'a> {
     interrupted: bool,
     /// What comes now happens now; before that it is the past that is shown again.
     pub is_live: bool,
+    /// Who is attached, as last told.
+    attached: Vec<Attendee>,
     leaving: Option<Exit>,
     painted_at: Instant,
     dirty: bool,
@@ -180,6 +181,7 @@ impl<'a> Follow<'a> {
             announced: HashSet::new(),
             interrupted: false,
             is_live: true,
+            attached: Vec::new(),
             leaving: None,
             painted_at: Instant::now(),
             dirty: true,
@@ -290,6 +292,7 @@ impl<'a> Follow<'a> {
                 Ok(())
             }
             ServerFrame::CaughtUp(_) => Ok(()),
+            ServerFrame::Presence(presence) => self.presence(&presence),
             ServerFrame::Response(response) => match response.result {
                 ResponseResult::Ok(Response::Session(info)) => {
                     self.info = self.info.is_some().then_some(info);
@@ -324,26 +327,6 @@ impl<'a> Follow<'a> {
         if matches!(event.body, EventBody::TurnEnded(_)) { self.turn_ended() } else { Ok(()) }
     }
 
-    /// What a turn took, for people; and a word to one who looks elsewhere.
-    fn turn_ended(&mut self) -> Result<(), CtlError> {
-        self.branch = self.info.as_ref().and_then(|info| branch::of(Path::new(&info.cwd)));
-        let spent = self.view.spent;
-        if self.output == Output::Full && self.context.tty.stderr && self.is_live {
-            self.say(&notes::spent(spent.ms, &spent.usage))?;
-        }
-        if spent.ms >= notify::LONG_MS { self.notify("done") } else { Ok(()) }
-    }
-
-    /// Tells a user who did nothing here for a while.
-    fn notify(&mut self, what: &str) -> Result<(), CtlError> {
-        if !self.is_live || self.active_at.elapsed().as_millis() < u128::from(notify::LONG_MS) {
-            return Ok(());
-        }
-        let name = self.info.as_ref().and_then(|info| info.name.clone()).unwrap_or_else(|| self.session.short());
-        let text = format!("{name} {what}");
-        self.screen.notify(&Notification::new(self.context.notify, &self.context.vars, &text))
-    }
-
     pub(crate) fn live(&mut self, live: &Live) -> Result<(), CtlError> {
         let pieces = self.view.live(live);
         self.dirty = true;
@@ -364,63 +347,6 @@ impl<'a> Follow<'a> {
             Fed::Taken => Ok(()),
             Fed::NotMine => self.typed(bytes).await,
         }
-    }
-
-    async fn answer(&mut self, verdict: Verdict) -> Result<(), CtlError> {
-        let Some(question) = self.question.take() else { return Ok(()) };
-        let approval = question.approval;
-        self.view.answers(approval.id);
-        let request = Request::AnswerApproval(AnswerApproval {
-            approval: approval.id.to_string(),
-            digest: Some(approval.digest),
-            verdict,
-        });
-        let refused = match self.connection.call(request).await {
-            Ok(_) => None,
-            Err(CtlError::Wire(error)) => Some(error),
-            // Not known whether it arrived: the question stays, and is asked again if it is still open then.
-            Err(error) => return Err(error),
-        };
-        // Its row closes it as well; an answer that was refused must not be asked for again and again.
-        self.view.open.retain(|open| open.id != approval.id);
-        match refused {
-            None => Ok(()),
-            Some(error) => self.say(&notes::notice(&error.to_string())),
-        }
-    }
-
-    /// The goal is reached: the last words.
-    fn finish(&mut self) -> Result<Exit, CtlError> {
-        let Some((goal, _)) = &self.goal else { return Ok(Exit::Done) };
-        match self.output {
-            Output::Full => {
-                if let Some(End::Parked(problem)) = goal.end() {
-                    self.screen.line(&notes::parked(problem, self.session))?;
-                }
-            }
-            Output::Quiet => {
-                self.screen.text(goal.answer())?;
-                self.screen.end_text()?;
-                if let Some(End::Turn(outcome)) = goal.end() {
-                    notes::outcome(outcome).iter().try_for_each(|line| self.screen.line(line))?;
-                }
-                if let Some(End::Parked(problem)) = goal.end() {
-                    self.screen.line(&notes::parked(problem, self.session))?;
-                }
-            }
-            Output::Json => {
-                let result = serde_json::json!({ "result": {
-                    "session": self.session,
-                    "turn": goal.turn(),
-                    "outcome": goal.word(),
-                    "problem": goal.problem(),
-                    "text": goal.answer(),
-                    "exit": goal.exit().code(),
-                }});
-                self.screen.json(&result)?;
-            }
-        }
-        Ok(goal.exit())
     }
 }
 

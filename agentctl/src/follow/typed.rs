@@ -101,19 +101,28 @@ impl Follow<'_> {
             return self.confirmed(confirm, bytes).await;
         }
         let Some(editor) = &mut self.editor else { return Ok(()) };
-        if let Some(menu) = &self.menu
-            && bytes == b"\r"
-        {
-            editor.replace(menu.start, &menu.choice());
-            if std::mem::take(&mut self.menu).is_some_and(|menu| menu.is_file) {
-                return Ok(());
-            }
-        }
-        for edit in editor.feed(bytes) {
+        editor.give(bytes);
+        loop {
+            self.take_choice();
+            let Some(edit) = self.editor.as_mut().and_then(Editor::next_edit) else { break };
+            // The keys before this one may have changed what is offered.
+            self.update_menu();
             self.edited(edit).await?;
         }
         self.update_menu();
         Ok(())
+    }
+
+    /// Enter takes what is selected; a command it runs as well.
+    fn take_choice(&mut self) {
+        let (Some(menu), Some(editor)) = (&self.menu, &mut self.editor) else { return };
+        if editor.enter_is_next() {
+            editor.replace(menu.start, &menu.choice());
+            if menu.is_file {
+                editor.skip_enter();
+            }
+            self.menu = None;
+        }
     }
 
     async fn edited(&mut self, edit: Edit) -> Result<(), CtlError> {

@@ -2,7 +2,9 @@
 
 use proto::ids::{Timestamp, UndoId};
 use proto::mode::Mode;
-use proto::request::{ChangeSession, Request, SessionChange, SessionDiff, SetMode, ShowSession, Undo, WithdrawPrompt};
+use proto::request::{
+    ChangeSession, Request, Retry, SessionChange, SessionDiff, SetMode, ShowSession, Undo, WithdrawPrompt,
+};
 
 use super::Follow;
 use super::command::{ALL, KEYS, Wish};
@@ -31,6 +33,10 @@ impl Follow<'_> {
                 Ok(())
             }
             Wish::Interrupt => self.send_interrupt().await,
+            Wish::Retry => {
+                let (session, endpoint) = (self.session.to_string(), self.context.endpoint());
+                self.connection.call(Request::Retry(Retry { session, endpoint })).await.map(drop)
+            }
             Wish::Diff => {
                 let request = Request::SessionDiff(SessionDiff { session: self.session.to_string() });
                 let sum = crate::answer!(self.connection, request, Changes)?;

@@ -38,6 +38,7 @@ fn how(row: &AuditRow) -> String {
         Some(Outcome::Interrupted {}) => "interrupted".to_owned(),
         Some(Outcome::Denied {}) => "denied".to_owned(),
         Some(Outcome::NotRun {}) => "did not run".to_owned(),
+        Some(Outcome::Background { job }) => format!("goes on as job {}", job.short()),
         Some(Outcome::Unknown {}) | None => "outcome unknown".to_owned(),
     };
     match audited.duration_ms {

@@ -51,6 +51,12 @@ pub fn name(title: &str) -> Line {
     if rest.next().is_some() { line.lit(Style::Dim, " …") } else { line }
 }
 
+/// How a call ended, in words; empty when there is nothing to say.
+#[must_use]
+pub fn ending_words(call: &CallFinished) -> String {
+    ending(call).1
+}
+
 fn ending(call: &CallFinished) -> ((&'static str, Style), String) {
     let good = ("● ", Style::Good);
     let bad = ("● ", Style::Bad);
@@ -65,6 +71,7 @@ fn ending(call: &CallFinished) -> ((&'static str, Style), String) {
         Outcome::Denied {} => (warn, "not allowed".to_owned()),
         Outcome::NotRun {} => (warn, "not run".to_owned()),
         Outcome::Unknown {} => (warn, "outcome unknown".to_owned()),
+        Outcome::Background { job } => (good, format!("job {}", job.short())),
     }
 }
 
@@ -81,7 +88,7 @@ fn output(call: &CallFinished, columns: usize) -> Vec<Line> {
             last(&call.text, TAIL_LINES_FAILED, columns)
         }
         Outcome::Failed {} | Outcome::Denied {} => first(&call.text, ERROR_LINES, columns),
-        Outcome::Done {} | Outcome::NotRun {} => Vec::new(),
+        Outcome::Done {} | Outcome::NotRun {} | Outcome::Background { .. } => Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use proto::event::{Block, Event, EventBody, Outcome, TurnOutcome};
 use proto::mode::Mode;
 use proto::request::ApproveMode;
 
-use super::{Line, Style, approval, diff, notes, session, time};
+use super::{Line, Style, approval, diff, model, notes, session, time};
 
 /// One row: a head line with number, time and what happened; below it the texts that belong to it, whole.
 #[must_use]
@@ -61,7 +61,9 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
             lines
         }
         EventBody::TurnEnded(it) => {
-            let mut lines = vec![head("turn ended", turn_outcome(&it.outcome))];
+            let detail =
+                format!("{} · {} requests · {}", turn_outcome(&it.outcome), it.requests, notes::usage(&it.usage));
+            let mut lines = vec![head("turn ended", &detail)];
             lines.extend(notes::outcome(&it.outcome));
             lines
         }
@@ -69,7 +71,35 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
         EventBody::SessionRenamed(it) => vec![head("renamed", &format!("{} by {}", it.name, it.by))],
         EventBody::SessionArchived(it) => vec![head("archived", &format!("by {}", it.by))],
         EventBody::ModeChanged(it) => vec![head("mode", &format!("{} by {}", it.mode, it.by))],
+        EventBody::SettingsChanged(it) => vec![head("settings", ""), model::settings(it)],
+        EventBody::CompactionStarted(it) => vec![head("compacting", &it.why)],
+        EventBody::Compacted(it) => {
+            with(head("compacted", &notes::usage(&it.usage)), it.summary.as_deref().unwrap_or("(no summary)"))
+        }
+        EventBody::Steered(it) => with(head("note", &format!("by {}", it.by)), &it.text),
+        EventBody::Rewound(it) => vec![head("taken back", &format!("prompt {} by {}", it.prompt.short(), it.by))],
+        EventBody::JobStarted(it) => {
+            let how = if it.moved { "moved to the background" } else { "started" };
+            let detail = format!("{} · {how} · deadline {}", it.job.short(), time::span(it.deadline_ms));
+            with(head("job", &detail), &it.command)
+        }
+        EventBody::JobEnded(it) => {
+            let detail = format!("{} · {} · {}", it.job.short(), outcome(&it.outcome), time::span(it.duration_ms));
+            with(head("job ended", &detail), &it.text)
+        }
+        EventBody::JobSilent(it) => {
+            vec![head("job silent", &format!("{} · {}", it.job.short(), time::span(it.silence_ms)))]
+        }
+        EventBody::JobStopAsked(it) => vec![head("job stop", &format!("{} by {}", it.job.short(), it.by))],
+        EventBody::BackgroundAsked(it) => {
+            vec![head("to background", &format!("{} as job {} by {}", it.call.short(), it.job.short(), it.by))]
+        }
+        EventBody::TurnWoken(it) => vec![head("turn woken", &it.turn.short())],
+        EventBody::JobsTold(_) => vec![head("jobs told", "the model hears of them with its next request")],
         EventBody::UndoStarted(it) => vec![head("undo", &format!("{} steps by {}", it.steps, it.by))],
+        EventBody::SessionForked(it) => {
+            vec![head("forked", &format!("from session {} after its row {} by {}", it.from.short(), it.at, it.by))]
+        }
         EventBody::UndoEnded(it) => {
             let mut lines = vec![head("undo ended", &format!("{} edits taken back", it.diffs.len()))];
             for diff in &it.diffs {
@@ -127,6 +157,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Denied {} => "not allowed".to_owned(),
         Outcome::NotRun {} => "not run".to_owned(),
         Outcome::Unknown {} => "outcome unknown".to_owned(),
+        Outcome::Background { job } => format!("job {}", job.short()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lines about a turn: what failed and is tried again, how it ended, what the user should know.
 
 use jiff::tz::TimeZone;
-use proto::event::{Problem, RequestFailed, TurnOutcome, Usage};
+use proto::event::{Problem, RequestFailed, SessionForked, TurnOutcome, Usage};
 use proto::mode::Mode;
 
 use proto::ids::SessionId;
@@ -29,7 +29,14 @@ pub fn parked(problem: &Problem, session: SessionId) -> Line {
     let id = session.short();
     Line::new().lit(Style::Bad, "✗ ").text(Style::Plain, &problem.message).text(
         Style::Plain,
-        &format!("; the turn is parked and goes on by itself: agentctl attach {id}, retry {id} or interrupt {id}"),
+        &match problem.code.as_str() {
+            "paused" => {
+                format!("; the turn waits for an answer: agentctl attach {id}, approvals {id} or interrupt {id}")
+            }
+            _ => format!(
+                "; the turn is parked and goes on by itself: agentctl attach {id}, retry {id} or interrupt {id}"
+            ),
+        },
     )
 }
 
@@ -37,6 +44,12 @@ pub fn parked(problem: &Problem, session: SessionId) -> Line {
 #[must_use]
 pub fn notice(text: &str) -> Line {
     Line::new().lit(Style::Warn, "! ").text(Style::Plain, text).prose("  ")
+}
+
+/// Where a session comes from.
+#[must_use]
+pub fn forked(it: &SessionForked) -> Line {
+    remark(&format!("forked by {} from session {} after its row {}", it.by, it.from.short(), it.at))
 }
 
 /// A quiet remark of our own.
@@ -99,11 +112,23 @@ pub fn problem(problem: &Problem) -> Line {
     }
 }
 
-/// `12.3k tokens in, 456 out`.
+/// `12.3k tokens in, 456 out, 0.12 USD`.
 #[must_use]
 pub fn usage(usage: &Usage) -> String {
     let input = usage.input_tokens + usage.cache_write_tokens + usage.cache_read_tokens;
-    format!("{} tokens in, {} out", thousands(input), thousands(usage.output_tokens))
+    let cost = usage.cost_nanousd.map(|nano| format!(", {}", money(nano))).unwrap_or_default();
+    format!("{} tokens in, {} out{cost}", thousands(input), thousands(usage.output_tokens))
+}
+
+/// `0.0042 USD`, `1.25 USD`: cents, or the first digits of less.
+#[must_use]
+pub fn money(nano: u64) -> String {
+    let (whole, part) = (nano / 1_000_000_000, nano % 1_000_000_000);
+    match nano {
+        0 => "0 USD".to_owned(),
+        1..=99_999_999 => format!("0.{:04} USD", part.div_ceil(100_000)),
+        _ => format!("{whole}.{:02} USD", part / 10_000_000),
+    }
 }
 
 /// What a turn took: `· 12 s · 12.3k tokens in, 456 out`.
@@ -165,5 +190,11 @@ mod tests {
         let counts =
             Usage { input_tokens: 12_000, cache_read_tokens: 345, output_tokens: 1_200_000, ..Usage::default() };
         assert_eq!(usage(&counts), "12.3k tokens in, 1.2M out");
+        let costly = Usage { cost_nanousd: Some(120_000_000), ..counts };
+        assert_eq!(usage(&costly), "12.3k tokens in, 1.2M out, 0.12 USD");
+        assert_eq!(
+            [money(0), money(4_200_000), money(1), money(12_345_000_000)],
+            ["0 USD", "0.0042 USD", "0.0001 USD", "12.34 USD"]
+        );
     }
 }

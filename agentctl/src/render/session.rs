@@ -7,7 +7,7 @@ use proto::approval::{Approval, Choice, Subject};
 use proto::handshake::Role;
 use proto::ids::Timestamp;
 use proto::mode::Mode;
-use proto::response::{DaemonStatus, SessionInfo, SessionState};
+use proto::response::{Attendee, DaemonStatus, Hit, SessionInfo, SessionState, Speaker};
 
 use super::table::{Cell, table};
 use super::{Line, Style, approval, notes, time};
@@ -59,6 +59,30 @@ pub fn list(sessions: &[SessionInfo], home: &str, now: Timestamp, columns: usize
     table(&["SESSION", "NAME", "STATE", "MODE", "ACTIVE", "DIRECTORY", "TITLE"], &rows, columns)
 }
 
+/// What a search found.
+#[must_use]
+pub fn hits(hits: &[Hit], now: Timestamp, columns: usize) -> Vec<Line> {
+    let rows: Vec<Vec<Cell>> = hits
+        .iter()
+        .map(|hit| {
+            let speaker = match hit.speaker {
+                Speaker::User => "prompt",
+                Speaker::Model => "model",
+                Speaker::Tool => "tool",
+            };
+            vec![
+                (Style::Name, hit.session.short()),
+                (Style::Bold, hit.name.clone().unwrap_or_default()),
+                (Style::Dim, hit.seq.to_string()),
+                (Style::Dim, time::ago(hit.at, now)),
+                (Style::Dim, speaker.to_owned()),
+                (Style::Plain, hit.excerpt.clone()),
+            ]
+        })
+        .collect();
+    table(&["SESSION", "NAME", "ROW", "WHEN", "IN", "TEXT"], &rows, columns)
+}
+
 /// `~` for the home directory.
 fn shorten(path: &str, home: &str) -> String {
     match Path::new(path).strip_prefix(home) {
@@ -85,6 +109,18 @@ pub fn facts(rows: &[(&'static str, String)]) -> Vec<Line> {
         .collect()
 }
 
+/// `vim on pts/3 (watching)`.
+#[must_use]
+pub fn attendee(client: &Attendee) -> String {
+    let place = if client.terminal.is_empty() { String::new() } else { format!(" on {}", client.terminal) };
+    let role = match client.role {
+        Role::Driver => "",
+        Role::Approver => " (may answer)",
+        Role::Observer => " (watching)",
+    };
+    format!("{}{place}{role}", client.program)
+}
+
 /// One session's state.
 #[must_use]
 pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
@@ -93,7 +129,16 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
         ("name", info.name.clone().unwrap_or_else(|| "–".to_owned())),
         ("title", info.title.clone()),
         ("directory", info.cwd.clone()),
-        ("model", format!("{} ({})", info.model, info.provider)),
+        (
+            "model",
+            format!(
+                "{} ({}), effort {}, at most {} tokens a reply",
+                info.model,
+                info.provider,
+                info.effort.as_deref().unwrap_or("default"),
+                info.max_tokens
+            ),
+        ),
         (
             "state",
             match info.next_try {
@@ -106,11 +151,15 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
         ("active", format!("{} ({})", time::date(info.active_at, zone), time::ago(info.active_at, now))),
         ("rows", info.head.to_string()),
         ("queued", info.queued.len().to_string()),
+        ("window", window(info)),
+        ("used", super::notes::usage(&info.usage)),
     ];
-    let clients: Vec<String> =
-        info.clients.iter().map(|c| format!("{} {}", c.program, c.terminal).trim_end().to_owned()).collect();
+    let clients: Vec<String> = info.clients.iter().map(attendee).collect();
     rows.push(("attached", if clients.is_empty() { "nobody".to_owned() } else { clients.join(", ") }));
     rows.push(("shell", info.shim_pid.map_or_else(|| "not running".to_owned(), |pid| format!("process {pid}"))));
+    if info.jobs > 0 {
+        rows.push(("jobs", format!("{} running; agentctl jobs {}", info.jobs, info.id.short())));
+    }
     let mut lines = facts(&rows);
     for asked in &info.approvals {
         lines.push(Line::new());
@@ -135,7 +184,11 @@ pub fn status_line(
         parts.push("read only".to_owned());
     }
     if context_tokens > 0 {
-        parts.push(format!("{} tokens of context", notes::thousands(context_tokens)));
+        let tokens = notes::thousands(context_tokens);
+        parts.push(match context_tokens.saturating_mul(100).checked_div(info.context_window) {
+            Some(percent) => format!("{tokens} tokens of context ({percent} %)"),
+            None => format!("{tokens} tokens of context"),
+        });
     }
     parts.extend(branch.map(str::to_owned));
     if info.clients.len() > 1 {
@@ -153,6 +206,19 @@ pub fn status_line(
         text = longer;
     }
     head.text(Style::Dim, &text).fit(columns)
+}
+
+/// How full the model's window is.
+fn window(info: &SessionInfo) -> String {
+    let tokens = super::notes::thousands(info.context_tokens);
+    match (info.context_tokens, info.context_window) {
+        (0, _) => "not known yet".to_owned(),
+        (_, 0) => format!("{tokens} tokens"),
+        (used, all) => {
+            let percent = used.saturating_mul(100) / all;
+            format!("{tokens} of {} tokens ({percent} %)", super::notes::thousands(all))
+        }
+    }
 }
 
 /// An open approval with the commands that answer it.

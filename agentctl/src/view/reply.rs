@@ -1,6 +1,6 @@
 //! The text of replies: live pieces extend a block by offset, the finished row brings what is missing. Pure.
 
-use proto::event::{Block, ReplyReceived, Usage};
+use proto::event::{Block, ReplyReceived};
 use proto::ids::RequestId;
 use proto::live::{LiveKind, LiveText};
 
@@ -72,7 +72,7 @@ impl View {
         self.waiting = Waiting::Nothing;
         self.thinking = None;
         self.spent.writing = 0;
-        self.spent.usage = add(self.spent.usage, reply.usage);
+        self.spent.usage = self.spent.usage.plus(reply.usage);
         self.context_tokens = reply.usage.input_tokens
             + reply.usage.cache_write_tokens
             + reply.usage.cache_read_tokens
@@ -107,6 +107,9 @@ impl View {
             }
         }
         self.shown.retain(|(request, _), _| *request != reply.request);
+        if let Some(why) = &reply.cache_miss {
+            pieces.extend(self.beside(vec![notes::remark(&format!("the prompt cache was not read: {why}"))]));
+        }
         pieces
     }
 
@@ -138,15 +141,6 @@ impl View {
 
     fn end_text(&mut self) -> Vec<Piece> {
         self.streaming.take().map(|_| Piece::EndText).into_iter().collect()
-    }
-}
-
-fn add(a: Usage, b: Usage) -> Usage {
-    Usage {
-        input_tokens: a.input_tokens + b.input_tokens,
-        cache_write_tokens: a.cache_write_tokens + b.cache_write_tokens,
-        cache_read_tokens: a.cache_read_tokens + b.cache_read_tokens,
-        output_tokens: a.output_tokens + b.output_tokens,
     }
 }
 

@@ -10,6 +10,9 @@ use crate::render::{Line, Style, notes, time};
 /// Bytes of text that are about one token, for the number shown while a reply is written; its row brings the true one.
 const BYTES_PER_TOKEN: usize = 4;
 
+/// Tokens of a first reply from which their number is worth the place.
+const TOKENS_SHOWN: u64 = 10;
+
 impl View {
     /// What is going on right now, to be repainted in place: running commands with their last words, what is waited for.
     #[must_use]
@@ -48,8 +51,13 @@ impl View {
     /// ` · 12.3k tokens in, 456 out`, as far as it is known.
     fn tokens(&self) -> String {
         let mut usage = self.spent.usage;
+        let known = usage != Usage::default();
         usage.output_tokens += u64::try_from(self.spent.writing / BYTES_PER_TOKEN).unwrap_or(0);
-        if usage == Usage::default() { String::new() } else { format!(" · {}", notes::usage(&usage)) }
+        match usage.output_tokens {
+            _ if known => format!(" · {}", notes::usage(&usage)),
+            0..TOKENS_SHOWN => String::new(),
+            count => format!(" · {} tokens out", notes::thousands(count)),
+        }
     }
 
     /// Whether [`Self::status`] would change with the time alone.

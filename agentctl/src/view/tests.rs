@@ -16,6 +16,10 @@ use proto::live::{LiveKind, LiveText};
 
 use super::*;
 
+fn ended(turn: TurnId, outcome: TurnOutcome) -> TurnEnded {
+    TurnEnded { turn, outcome, requests: 1, usage: Usage::default() }
+}
+
 /// A view and what it gave so far, as a reader would see it: text as it is, lines in brackets.
 struct Bench {
     view: View,
@@ -59,7 +63,15 @@ impl Bench {
 
     fn reply(&mut self, blocks: Vec<Block>) {
         let (turn, request, stop_reason, usage) = (self.turn, self.request, "end_turn".into(), Usage::default());
-        self.row(EventBody::ReplyReceived(ReplyReceived { turn, request, blocks, stop_reason, usage }));
+        self.row(EventBody::ReplyReceived(ReplyReceived {
+            turn,
+            request,
+            blocks,
+            stop_reason,
+            usage,
+            model: String::new(),
+            cache_miss: None,
+        }));
     }
 
     fn call(&mut self, title: &str) -> CallId {
@@ -254,7 +266,7 @@ fn waiting_for_the_model_and_for_the_next_try_is_shown() {
         RequestFailed { turn: bench.turn, request: bench.request, attempt: 1, problem, next_try, parked: false };
     bench.row(EventBody::RequestFailed(failed));
     assert!(bench.status(3_000).ends_with("next try in 7 s\n"));
-    bench.row(EventBody::TurnEnded(TurnEnded { turn: bench.turn, outcome: TurnOutcome::Done {} }));
+    bench.row(EventBody::TurnEnded(ended(bench.turn, TurnOutcome::Done {})));
     assert_eq!(bench.status(3_000), "");
     check(
         &bench,
@@ -310,7 +322,7 @@ fn prompts_are_shown_when_their_turn_comes_with_the_names_of_others() {
     assert!(!bench.view.is_idle());
     let other = bench.view.queued[1].prompt;
     bench.row(EventBody::TurnStarted(TurnStarted { turn: bench.turn, prompt: own }));
-    bench.row(EventBody::TurnEnded(TurnEnded { turn: bench.turn, outcome: TurnOutcome::Interrupted {} }));
+    bench.row(EventBody::TurnEnded(ended(bench.turn, TurnOutcome::Interrupted {})));
     assert!(bench.view.is_idle());
     bench.row(EventBody::TurnStarted(TurnStarted { turn: bench.turn, prompt: other }));
     check(

@@ -32,6 +32,7 @@ use proto::response::{
     Accepted, Answered, Approvals, Attached, Done, EventFrame, LogPage, Response, ResponseFrame, ResponseResult,
     ServerFrame, SessionInfo, SessionState, Sessions, Undone, WireError,
 };
+use proto::usage::UsageReport;
 
 /// Longest wait for anything in a test.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -253,9 +254,12 @@ impl Peer {
             record.session.clone().map(|info| SessionInfo { head, ..info })
         };
         let response = match request {
-            Request::Hello(_) | Request::Interrupt(_) | Request::Detach(_) | Request::Retry(_) => {
-                Response::Done(Done {})
-            }
+            Request::Hello(_)
+            | Request::Interrupt(_)
+            | Request::Detach(_)
+            | Request::Retry(_)
+            | Request::Compact(_)
+            | Request::Steer(_) => Response::Done(Done {}),
             Request::CreateSession(create) => {
                 let info = rows::session(&create.cwd);
                 self.record.lock().unwrap().session = Some(info.clone());
@@ -263,7 +267,10 @@ impl Peer {
             }
             Request::ListSessions(_) => Response::Sessions(Sessions { sessions: found.into_iter().collect() }),
             Request::ShowSession(show) if found.is_none() => return self.fail(id, rows::no_session(&show.session)),
-            Request::ShowSession(_) | Request::ChangeSession(_) => Response::Session(found.unwrap()),
+            Request::Usage(_) => Response::Usage(UsageReport { days: Vec::new(), turns: Vec::new() }),
+            Request::ShowSession(_) | Request::ChangeSession(_) | Request::Configure(_) => {
+                Response::Session(found.unwrap())
+            }
             Request::SetMode(set) => Response::Session(SessionInfo { mode: set.mode, ..found.unwrap() }),
             Request::ReadLog(read) => {
                 let rows = self.record.lock().unwrap().rows.clone();
@@ -284,7 +291,18 @@ impl Peer {
                 self.ok(id, Response::Done(Done {}));
                 return self.close();
             }
-            Request::SendPrompt(_) | Request::WithdrawPrompt(_) => unreachable!("handled before, or never sent"),
+            Request::ListJobs(_)
+            | Request::ReadJob(_)
+            | Request::StopJob(_)
+            | Request::Background(_)
+            | Request::ShowEnv(_)
+            | Request::SendPrompt(_)
+            | Request::WithdrawPrompt(_)
+            | Request::Rerun(_)
+            | Request::Search(_)
+            | Request::ForkSession(_)
+            | Request::Prune(_)
+            | Request::Restart(_) => unreachable!("handled before, or never sent"),
         };
         self.ok(id, response);
     }

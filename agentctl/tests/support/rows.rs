@@ -32,6 +32,12 @@ pub fn session(cwd: &str) -> SessionInfo {
         archived: false,
         shim_pid: None,
         next_try: None,
+        max_tokens: 32_000,
+        effort: None,
+        usage: Usage::default(),
+        context_tokens: 0,
+        context_window: 0,
+        jobs: 0,
         mode: Mode::Ask,
     }
 }
@@ -136,7 +142,15 @@ impl Peer {
     pub fn reply(&mut self, request: RequestId, blocks: Vec<Block>) {
         let stop_reason = "end_turn".into();
         let usage = Usage::default();
-        self.row(EventBody::ReplyReceived(ReplyReceived { turn: self.turn, request, blocks, stop_reason, usage }));
+        self.row(EventBody::ReplyReceived(ReplyReceived {
+            turn: self.turn,
+            request,
+            blocks,
+            stop_reason,
+            usage,
+            model: String::new(),
+            cache_miss: None,
+        }));
     }
 
     /// A whole reply of one text.
@@ -200,7 +214,7 @@ impl Peer {
     }
 
     pub fn ends(&mut self, outcome: TurnOutcome) {
-        self.row(EventBody::TurnEnded(TurnEnded { turn: self.turn, outcome }));
+        self.row(EventBody::TurnEnded(TurnEnded { turn: self.turn, outcome, requests: 1, usage: Usage::default() }));
     }
 
     pub fn done(&mut self) {

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use proto::ids::CallId;
 use proto::shim::outcome::{RestartResult, RunEnd};
@@ -24,10 +25,21 @@ pub(crate) struct Order {
     pub(crate) tail_bytes: u64,
 }
 
-/// Where a call stands.
+/// What is asked to run in the background.
+#[derive(Debug)]
+pub(crate) struct JobOrder {
+    pub(crate) command: Vec<u8>,
+    pub(crate) limit: Duration,
+    pub(crate) silence: Option<Duration>,
+    /// The requests that wait for the answer.
+    pub(crate) waiting: Vec<u64>,
+}
+
+/// Where a call stands. A job is a call too.
 #[derive(Debug)]
 pub(crate) enum Stage {
     Waiting(Order),
+    WaitingJob(JobOrder),
     Running { head_bytes: u64, tail_bytes: u64 },
     Over { end: Box<RunEnd>, body: Body },
     Restarted(RestartResult),
@@ -48,11 +60,13 @@ pub(crate) struct Call {
     /// Output that may still come from processes that went on.
     pub(crate) late: Option<Pipe>,
     forgotten: bool,
+    /// A job: it stays readable after it was forgotten, until [`Calls::let_go`].
+    pub(crate) job: bool,
 }
 
 impl Call {
     pub(crate) fn new(stage: Stage, spool: Spool) -> Self {
-        Self { stage, spool, late: None, forgotten: false }
+        Self { stage, spool, late: None, forgotten: false, job: false }
     }
 
     /// The body of the news that it is over.
@@ -62,7 +76,7 @@ impl Call {
             Stage::Over { body: Body::InSpool { head_bytes, tail_bytes }, .. } => {
                 self.spool.ends(*head_bytes, *tail_bytes).map(|(bytes, _)| bytes).unwrap_or_default()
             }
-            Stage::Waiting(_) | Stage::Running { .. } | Stage::Restarted(_) => Vec::new(),
+            Stage::Waiting(_) | Stage::WaitingJob(_) | Stage::Running { .. } | Stage::Restarted(_) => Vec::new(),
         }
     }
 }
@@ -89,6 +103,13 @@ impl Calls {
         self.dir.join(format!("{call}.out"))
     }
 
+    /// The file of a call's output, also when there is none yet.
+    pub(crate) fn spool_name(&self, call: CallId) -> String {
+        self.live
+            .get(&call)
+            .map_or_else(|| self.spool_path(call).to_string_lossy().into_owned(), |entry| entry.spool.name())
+    }
+
     pub(crate) fn is_known(&self, call: CallId) -> bool {
         self.known.contains(&call)
     }
@@ -111,7 +132,33 @@ impl Calls {
         self.live.iter().filter_map(|(call, entry)| Some((*call, entry.late.as_ref()?)))
     }
 
-    /// The daemon has the result; whether nothing is outstanding now.
+    /// A job joins, with the output it has so far.
+    pub(crate) fn insert_job(&mut self, call: CallId, stage: Stage, spool: Option<Spool>) {
+        self.insert(call, stage);
+        if let Some(entry) = self.live.get_mut(&call) {
+            entry.job = true;
+            if let Some(spool) = spool {
+                entry.spool = spool;
+            }
+        }
+    }
+
+    /// A job that ended long ago leaves; its file stays for a while.
+    pub(crate) fn let_go(&mut self, call: CallId) {
+        if let Some(entry) = self.live.get_mut(&call) {
+            entry.job = false;
+            entry.forgotten = true;
+            entry.late = None;
+        }
+        self.drop_if_done(call);
+    }
+
+    /// An empty spool for a call whose own one went on with a job.
+    pub(crate) fn empty_spool(&self, call: CallId) -> Spool {
+        Spool::new(self.spool_path(call), self.spool_bytes)
+    }
+
+    /// The daemon has the result; whether nothing but running jobs is outstanding now.
     pub(crate) fn forget(&mut self, call: CallId) -> bool {
         if let Some(entry) = self.live.get_mut(&call)
             && matches!(entry.stage, Stage::Over { .. } | Stage::Restarted(_))
@@ -119,13 +166,13 @@ impl Calls {
             entry.forgotten = true;
         }
         self.drop_if_done(call);
-        self.live.values().all(|entry| entry.forgotten)
+        self.live.values().all(|entry| entry.forgotten || (entry.job && matches!(entry.stage, Stage::Running { .. })))
     }
 
     /// A call that is forgotten and has no late output any more leaves; its file stays for a while.
     pub(crate) fn drop_if_done(&mut self, call: CallId) {
         let Some(entry) = self.live.get(&call) else { return };
-        if !entry.forgotten || entry.late.is_some() {
+        if !entry.forgotten || entry.late.is_some() || entry.job {
             return;
         }
         if let Some(path) = entry.spool.path() {

@@ -1,4 +1,5 @@
-//! Accounting by control groups: one leaf for the shell and the command it runs, older leaves for jobs that went on.
+//! Accounting by control groups: one leaf for the shell and the command it runs, one for each background command with its
+//! own shell, older leaves for processes that went on.
 //!
 //! The shell is moved to a new leaf only when its present one holds other processes at the start of a command, because a
 //! move costs milliseconds. Everything that a command starts is born in the leaf, wherever it hides later.
@@ -19,10 +20,16 @@ pub const PREFIX: &str = "agentd-";
 /// The group of the shim itself, in a scope of its own.
 const ASIDE: &str = "shim";
 
-/// The leaf that the shell is in.
+/// Where the daemon and the shims themselves are put when the group they were started in is to be divided: a group with
+/// members cannot pass controllers on.
+const HOME: &str = "home-of-agentd";
+
+/// The leaf that a shell is in.
 #[derive(Debug)]
-struct Leaf {
+pub(crate) struct Leaf {
     path: PathBuf,
+    /// Kills for memory and refused forks that were told already.
+    told: (u64, u64),
     /// Its list of members, kept open because it is read after every command.
     members: File,
 }
@@ -30,7 +37,7 @@ struct Leaf {
 impl Leaf {
     fn open(path: PathBuf) -> io::Result<Self> {
         let members = File::open(path.join("cgroup.procs"))?;
-        Ok(Self { path, members })
+        Ok(Self { path, told: (0, 0), members })
     }
 
     fn members(&self) -> Vec<Pid> {
@@ -40,6 +47,32 @@ impl Leaf {
             Ok(count) if count < text.len() => parse_members(&text[..count]),
             Ok(_) | Err(_) => members(&self.path),
         }
+    }
+
+    /// The processes of a command, without its shell.
+    pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
+        let mut pids = self.members();
+        pids.retain(|pid| *pid != shell);
+        pids
+    }
+
+    /// Kills for memory and refused forks since it was made, as far as there are such limits.
+    fn counts(&self, limits: &Limits) -> (u64, u64) {
+        let kills = limits.memory_max.map_or(0, |_| event_count(&self.path, "memory.events", "oom_kill "));
+        let refused = limits.pids_max.map_or(0, |_| event_count(&self.path, "pids.events", "max "));
+        (kills, refused)
+    }
+
+    /// Puts a shell in.
+    pub(crate) fn take_in(&self, shell: Pid) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.procs"), shell.to_string())
+    }
+
+    /// Kills everything in it, the shell too; how many were there besides the shell.
+    pub(crate) fn kill(&self, shell: Pid) -> u32 {
+        let others = self.others(shell).len();
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+        u32::try_from(others).unwrap_or(u32::MAX)
     }
 }
 
@@ -51,6 +84,8 @@ pub(crate) struct Cgroups {
     older: Vec<PathBuf>,
     /// Leaves whose members were killed and may not be gone yet.
     dying: Vec<PathBuf>,
+    /// Leaves of background commands.
+    jobs: Vec<PathBuf>,
     made: u64,
     limits: Limits,
 }
@@ -69,7 +104,7 @@ impl Cgroups {
         let first = make_leaf(&base, 1, limits)?;
         // The proof that it works is a kill file; kernels before 5.14 have none.
         fs::metadata(first.path.join("cgroup.kill"))?;
-        Ok(Self { base, current: first, older: Vec::new(), dying: Vec::new(), made: 1, limits })
+        Ok(Self { base, current: first, older: Vec::new(), dying: Vec::new(), jobs: Vec::new(), made: 1, limits })
     }
 
     fn next_leaf(&mut self) -> io::Result<Leaf> {
@@ -109,6 +144,28 @@ impl Cgroups {
         for leaves in [&mut self.older, &mut self.dying] {
             leaves.retain(|leaf| fs::remove_dir(leaf).is_err() && leaf.exists());
         }
+    }
+
+    /// Makes a leaf for a background command.
+    pub(crate) fn new_job(&mut self) -> io::Result<Leaf> {
+        let leaf = self.next_leaf()?;
+        self.jobs.push(leaf.path.clone());
+        Ok(leaf)
+    }
+
+    /// The present leaf becomes a background command's, with its shell in it.
+    pub(crate) fn give_away(&mut self) -> io::Result<Leaf> {
+        let next = self.next_leaf()?;
+        let given = std::mem::replace(&mut self.current, next);
+        self.jobs.push(given.path.clone());
+        Ok(given)
+    }
+
+    /// A background command is over; what is left in its leaf goes on.
+    pub(crate) fn remove_job(&mut self, leaf: &Leaf) {
+        self.jobs.retain(|path| *path != leaf.path);
+        self.older.push(leaf.path.clone());
+        self.prune();
     }
 
     /// The processes of the present command.
@@ -153,20 +210,25 @@ impl Cgroups {
     /// Every process of the session.
     pub(crate) fn everyone(&self) -> Vec<Pid> {
         let mut all = self.current.members();
-        all.extend(self.older.iter().chain(&self.dying).flat_map(|leaf| members(leaf)));
+        all.extend(self.older.iter().chain(&self.dying).chain(&self.jobs).flat_map(|leaf| members(leaf)));
         all
     }
 
-    /// Limits that were hit since the leaf was made.
-    pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
+    /// Limits that were hit since this was last asked.
+    pub(crate) fn limits_hit(&mut self) -> Vec<LimitHit> {
+        let hit = self.limits_hit_in(&self.current);
+        self.current.told = self.current.counts(&self.limits);
+        hit
+    }
+
+    /// Limits that were hit in a leaf since its hits were last told.
+    pub(crate) fn limits_hit_in(&self, leaf: &Leaf) -> Vec<LimitHit> {
+        let (kills, refused) = leaf.counts(&self.limits);
         let mut hit = Vec::new();
-        if let Some(bytes) =
-            self.limits.memory_max.filter(|_| event_count(&self.current.path, "memory.events", "oom_kill") > 0)
-        {
+        if let Some(bytes) = self.limits.memory_max.filter(|_| kills > leaf.told.0) {
             hit.push(LimitHit::Memory { bytes });
         }
-        if let Some(count) = self.limits.pids_max.filter(|_| event_count(&self.current.path, "pids.events", "max") > 0)
-        {
+        if let Some(count) = self.limits.pids_max.filter(|_| refused > leaf.told.1) {
             hit.push(LimitHit::Processes { count });
         }
         hit
@@ -225,7 +287,9 @@ pub fn own_group() -> io::Result<PathBuf> {
     let mount = mount.ok_or(io::ErrorKind::NotFound)?;
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
-    Ok(Path::new(mount).join(path))
+    let path = Path::new(mount).join(path);
+    let above = path.parent().filter(|_| path.ends_with(HOME));
+    Ok(above.map_or_else(|| path.clone(), Path::to_owned))
 }
 
 /// Passes the memory and pids controllers down to the leaves, where they exist and are delegated.
@@ -233,12 +297,26 @@ fn enable_controllers(base: &Path) {
     let Some(parent) = base.parent() else { return };
     for group in [parent, base] {
         let have = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
-        for controller in ["memory", "pids"] {
-            if have.split_whitespace().any(|name| name == controller) {
-                let _ = fs::write(group.join("cgroup.subtree_control"), format!("+{controller}"));
+        for controller in ["memory", "pids"].into_iter().filter(|name| have.split_whitespace().any(|it| it == *name)) {
+            let pass_on = || fs::write(group.join("cgroup.subtree_control"), format!("+{controller}"));
+            if pass_on().is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) && move_home(group).is_ok() {
+                let _ = pass_on();
             }
         }
     }
+}
+
+/// Moves the members of a group out of it, if all are daemon and shims.
+fn move_home(group: &Path) -> io::Result<()> {
+    let program = |pid: Pid| fs::read_link(format!("/proc/{pid}/exe"));
+    let own = program(Pid::this())?;
+    let members = members(group);
+    if !members.iter().all(|pid| program(*pid).is_ok_and(|other| other == own)) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let home = group.join(HOME);
+    fs::create_dir_all(&home)?;
+    members.iter().try_for_each(|pid| fs::write(home.join("cgroup.procs"), pid.to_string()))
 }
 
 fn members(leaf: &Path) -> Vec<Pid> {

@@ -33,9 +33,18 @@ pub(crate) struct Ending {
     since: Instant,
     next: Instant,
     renewed: Option<Renewed>,
+    /// The abort trap has run: nothing of it can reach the next command.
+    heard: bool,
+    /// The shell was woken for a trap that it did not run in time.
+    woken: bool,
 }
 
 impl Ending {
+    /// The abort trap has spoken.
+    pub(crate) fn heard(&mut self) {
+        self.heard = true;
+    }
+
     pub(crate) fn next_time(&self) -> Instant {
         self.next
     }
@@ -71,7 +80,7 @@ impl Host {
         if running.ending.is_some() {
             return;
         }
-        running.ending = Some(Ending { end, since: now, next: now + STEP, renewed: None });
+        running.ending = Some(Ending { end, since: now, next: now + STEP, renewed: None, heard: false, woken: false });
         // The shell first: it must not go on to the rest of the command when the part that runs is gone.
         self.bash.abort();
         self.tree.interrupt_command(self.bash.pid(), running.pipe.path());
@@ -87,7 +96,14 @@ impl Host {
         let age = now.duration_since(ending.since);
         let shell_back = running.marked.is_some() || ending.renewed.is_some();
         let others = self.tree.others(self.bash.pid());
-        if others.is_empty() && shell_back {
+        if running.marked.is_some() && !ending.heard && !ending.woken {
+            // The command was over by itself when the signal came, and the shell may sleep without having seen it.
+            ending.woken = true;
+            let _ = self.bash.feed(&[]);
+        }
+        // A trap that runs later would abort the next command; one that the user has switched off never runs.
+        let heard = ending.heard || ending.renewed.is_some() || age >= GRACE + PATIENCE;
+        if others.is_empty() && shell_back && heard {
             let (end, renewed) = (ending.end, ending.renewed.take());
             self.finish(end, renewed, now);
             return;
@@ -115,6 +131,7 @@ impl Host {
             restarting.waiting.push(re);
             return;
         }
+        self.end_jobs_for_restart(now);
         let killed = self.tree.kill_all();
         self.restarting = Some(Restarting {
             call,
@@ -184,6 +201,7 @@ impl Host {
             self.tree.kill_all();
             std::thread::sleep(STEP);
         }
+        self.close_jobs(Instant::now());
         self.tree.remove();
         let _ = std::fs::remove_file(&self.setup.start.socket);
         let _ = std::fs::remove_file(self.setup.runtime_dir.join("c"));

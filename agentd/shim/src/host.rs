@@ -11,13 +11,16 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proto::ids::CallId;
-use proto::shim::outcome::{ExitStatus, Renewed, Why};
+use proto::shim::outcome::{ExitStatus, Renewed};
 use proto::shim::reply::Facts;
 
 use crate::bash::{Bash, Birth, Marks, Said};
 use crate::calls::Calls;
 use crate::ending::Restarting;
 use crate::files::Files;
+use crate::forks::Forks;
+use crate::haste::Haste;
+use crate::jobs::Jobs;
 use crate::journal::Journal;
 use crate::link::Link;
 use crate::pipe::Pipe;
@@ -25,6 +28,7 @@ use crate::running::Running;
 use crate::searching::Searches;
 use crate::start::{Setup, StartError, shell_env};
 use crate::state::Saved;
+use crate::sys;
 use crate::tree::Tree;
 
 /// How long the shell must be idle before it is asked for its state: longer than the pause between two calls of a
@@ -39,9 +43,6 @@ const STATE_TAKES: Duration = Duration::from_millis(2);
 
 /// Bytes of output read at once: what a widened pipe can give in one go, without being felt in memory.
 const READ_BYTES: usize = 256 * 1024;
-
-/// Pause before a shell is started again that ended in less than a tenth of this.
-const SHELL_BACKOFF: Duration = Duration::from_millis(200);
 
 /// The shim.
 #[derive(Debug)]
@@ -60,6 +61,7 @@ pub(crate) struct Host {
     /// Opened at the first file operation.
     pub(crate) files: Option<Files>,
     pub(crate) searches: Searches,
+    pub(crate) jobs: Jobs,
     pub(crate) restarting: Option<Restarting>,
     pub(crate) spare: Option<Pipe>,
     pub(crate) pipes_made: u64,
@@ -75,14 +77,18 @@ pub(crate) struct Host {
     /// Counts commands and shells: an answer about the state is of use when it has not moved since the question.
     pub(crate) begun: u64,
     pub(crate) asked_at: u64,
+    /// The saved state is that of now.
+    pub(crate) state_known: bool,
     /// Until then nothing is heard from the shell, because it tells its state line by line.
     pub(crate) deaf_until: Option<Instant>,
     /// A new shell that no result has told of yet.
     pub(crate) untold: Option<Renewed>,
     /// What must be fed to end abort mode.
     pub(crate) aborting: Option<String>,
-    born: Instant,
-    buffer: Vec<u8>,
+    pub(crate) forks: Forks,
+    pub(crate) haste: Haste,
+    pub(crate) born: Instant,
+    pub(crate) buffer: Vec<u8>,
     pub(crate) quit: bool,
 }
 
@@ -97,6 +103,8 @@ enum Source {
     Said,
     Output,
     Late(CallId),
+    JobSaid(CallId),
+    JobOutput(CallId),
     Search,
 }
 
@@ -107,6 +115,8 @@ impl Host {
             mask.add(signal);
         }
         mask.thread_block().map_err(io::Error::from)?;
+        // Whoever started the daemon may have ignored it, and then the end of the shell would never be told.
+        sys::hear_of_children()?;
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
         let signals = signals.map_err(io::Error::from)?;
         let start = &setup.start;
@@ -132,6 +142,7 @@ impl Host {
             running: None,
             files: None,
             searches: Searches::default(),
+            jobs: Jobs::default(),
             restarting: None,
             spare: None,
             pipes_made: 0,
@@ -144,9 +155,12 @@ impl Host {
             facts: None,
             begun: 0,
             asked_at: 0,
+            state_known: false,
             deaf_until: None,
             untold: None,
             aborting: None,
+            forks: Forks::new(),
+            haste: Haste::new(),
             born: now,
             buffer: vec![0; READ_BYTES],
             quit: false,
@@ -174,7 +188,30 @@ impl Host {
         self.shut_down();
     }
 
-    fn wait(&self) -> nix::Result<Vec<Source>> {
+    fn wait(&mut self) -> nix::Result<Vec<Source>> {
+        while self.haste.looks() {
+            let ready = self.look(PollTimeout::ZERO)?;
+            if !ready.is_empty() {
+                return Ok(ready);
+            }
+        }
+        if self.link.as_mut().is_some_and(|link| !link.flush()) {
+            self.link = None;
+        }
+        let timeout = match self.next_time() {
+            None => PollTimeout::NONE,
+            Some(at) => {
+                let left = at.saturating_duration_since(Instant::now());
+                // Rounded up: waking a moment early would only mean to wait again.
+                let ms = left.as_micros().div_ceil(1000).min(60_000);
+                PollTimeout::from(u16::try_from(ms).unwrap_or(u16::MAX))
+            }
+        };
+        self.look(timeout)
+    }
+
+    /// What is ready, at the latest after `timeout`.
+    fn look(&self, timeout: PollTimeout) -> nix::Result<Vec<Source>> {
         let input = PollFlags::POLLIN;
         let mut fds = vec![
             (Source::Listener, PollFd::new(self.setup.listener.as_fd(), input)),
@@ -198,16 +235,13 @@ impl Host {
         for (call, pipe) in self.calls.with_late_output() {
             fds.push((Source::Late(call), PollFd::new(pipe.fd(), input)));
         }
-        fds.extend(self.searches.end().map(|fd| (Source::Search, PollFd::new(fd, input))));
-        let timeout = match self.next_time() {
-            None => PollTimeout::NONE,
-            Some(at) => {
-                let left = at.saturating_duration_since(Instant::now());
-                // Rounded up: waking a moment early would only mean to wait again.
-                let ms = left.as_micros().div_ceil(1000).min(60_000);
-                PollTimeout::from(u16::try_from(ms).unwrap_or(u16::MAX))
+        for job in self.jobs.running() {
+            fds.push((Source::JobOutput(job.call()), PollFd::new(job.pipe.fd(), input)));
+            if !job.bash.hung_up() {
+                fds.push((Source::JobSaid(job.call()), PollFd::new(job.bash.socket(), input)));
             }
-        };
+        }
+        fds.extend(self.searches.end().map(|fd| (Source::Search, PollFd::new(fd, input))));
         let (sources, mut polled): (Vec<Source>, Vec<PollFd<'_>>) = fds.into_iter().unzip();
         poll(&mut polled, timeout)?;
         let ready = polled.iter().map(|fd| fd.revents().is_some_and(|got| !got.is_empty()));
@@ -224,7 +258,8 @@ impl Host {
         let state = if self.running.is_none() { self.state_due } else { None };
         let stranger = self.strangers.iter().map(|link| link.since + crate::serve::HELLO_WAIT).min();
         let search = self.searches.next_time();
-        [running, restarting, state, stranger, search, self.deaf_until].into_iter().flatten().min()
+        let jobs = self.jobs.next_time();
+        [running, restarting, state, stranger, search, jobs, self.deaf_until].into_iter().flatten().min()
     }
 
     fn on_ready(&mut self, source: Source) {
@@ -237,6 +272,8 @@ impl Host {
             Source::Said => self.on_said(),
             Source::Output => self.on_output(),
             Source::Late(call) => self.on_late_output(call),
+            Source::JobSaid(call) => self.on_job_said(call),
+            Source::JobOutput(call) => self.on_job_output(call),
             Source::Search => self.on_search_end(Instant::now()),
         }
     }
@@ -249,6 +286,7 @@ impl Host {
         self.tick_restarting(now);
         self.tick_strangers(now);
         self.tick_searches(now);
+        self.tick_jobs(now);
         if self.running.is_none() && self.state_due.is_some_and(|due| now >= due) {
             self.ask_state(now);
         }
@@ -268,6 +306,7 @@ impl Host {
     /// The shell may have changed since its state was saved.
     pub(crate) fn state_changed(&mut self, now: Instant) {
         self.state_due = Some(now + STATE_AFTER);
+        self.state_known = false;
     }
 
     /// The abort trap has spoken.
@@ -292,7 +331,11 @@ impl Host {
         match said {
             Said::Mark { end, status } => self.on_mark(&end, status),
             Said::Aborting { saved } => self.on_aborting(saved),
-            Said::State { text } => self.on_state(&text),
+            Said::State { text } => {
+                self.on_state(&text);
+                self.state_known = true;
+                self.launch_job(Instant::now());
+            }
             Said::Freed => self.on_freed(),
         }
     }
@@ -344,54 +387,9 @@ impl Host {
             };
             if pid == self.bash.pid() {
                 self.on_shell_end(status);
+            } else {
+                self.on_job_shell_end(pid, status);
             }
-        }
-    }
-
-    /// Replaces the shell; `why` is what the next result tells.
-    pub(crate) fn renew_shell(&mut self, why: Why) -> Renewed {
-        let fresh = matches!(why, Why::Asked {});
-        let cwd = PathBuf::from(&self.setup.start.cwd);
-        if fresh {
-            self.saved = Saved::new(cwd);
-        }
-        // A shell that ends as soon as it starts must not make the shim spin.
-        let age = self.born.elapsed();
-        if age < SHELL_BACKOFF / 10 {
-            std::thread::sleep(SHELL_BACKOFF);
-        }
-        self.born = Instant::now();
-        self.aborting = None;
-        self.forget_facts();
-        self.last_status = 0;
-        let restore = self.saved.restore(&self.env, &self.setup.state_dir);
-        let restore = restore.unwrap_or_else(|_| crate::state::Restore {
-            cwd: crate::state::enterable(&self.saved.cwd),
-            env: self.env.clone(),
-            file: None,
-            errexit_dropped: false,
-        });
-        let birth = Birth { runtime_dir: &self.setup.runtime_dir, cwd: &restore.cwd, env: &restore.env };
-        match Bash::start(&birth) {
-            Ok(bash) => self.bash = bash,
-            Err(error) => {
-                eprintln!("shim: cannot start a shell: {error}");
-                self.quit = true;
-            }
-        }
-        self.tree.adopt(self.bash.pid());
-        self.alone = self.tree.others(self.bash.pid()).is_empty();
-        if let Some(file) = &restore.file {
-            let path = crate::script::quote(file.as_os_str().as_encoded_bytes());
-            let _ = self.bash.feed(format!("\\builtin . {path}\n").as_bytes());
-        }
-        self.saved.cwd.clone_from(&restore.cwd);
-        self.state_changed(Instant::now());
-        Renewed {
-            why,
-            cwd: restore.cwd.to_string_lossy().into_owned(),
-            restored: restore.file.is_some(),
-            errexit_dropped: restore.errexit_dropped,
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proto::ids::CallId;
 use proto::shim::frame::{self, Decoder};
@@ -57,6 +57,7 @@ pub type Records = Vec<(Record, Vec<u8>)>;
 /// The journal, open for writing.
 #[derive(Debug)]
 pub(crate) struct Journal {
+    path: PathBuf,
     file: File,
     bytes: u64,
     room: u64,
@@ -67,9 +68,9 @@ impl Journal {
     pub(crate) fn open(state_dir: &Path) -> io::Result<Self> {
         let path = state_dir.join(FILE);
         let bytes = read_all(state_dir)?.1;
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
         file.set_len(bytes + GROW_BYTES)?;
-        Ok(Self { file, bytes, room: bytes + GROW_BYTES, scratch: Vec::new() })
+        Ok(Self { path, file, bytes, room: bytes + GROW_BYTES, scratch: Vec::new() })
     }
 
     pub(crate) fn write(&mut self, record: &Record, body: &[u8]) -> io::Result<()> {
@@ -86,11 +87,32 @@ impl Journal {
         Ok(())
     }
 
-    /// No result is outstanding.
-    pub(crate) fn settle(&mut self) {
-        if self.bytes > COMPACT_BYTES && self.file.set_len(0).and_then(|()| self.file.set_len(GROW_BYTES)).is_ok() {
+    /// No result is outstanding but those of jobs that run, whose records are kept.
+    pub(crate) fn settle(&mut self, keep: impl FnOnce() -> Vec<Record>) {
+        if self.bytes <= COMPACT_BYTES {
+            return;
+        }
+        let keep = keep();
+        if !keep.is_empty() {
+            // A failure leaves the longer file, which is as good.
+            let _ = self.start_over_with(&keep);
+        } else if self.file.set_len(0).and_then(|()| self.file.set_len(GROW_BYTES)).is_ok() {
             (self.bytes, self.room) = (0, GROW_BYTES);
         }
+    }
+
+    /// A new file takes this one's place, so that no moment is without the records.
+    fn start_over_with(&mut self, records: &[Record]) -> io::Result<()> {
+        let next = self.path.with_extension("next");
+        let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&next)?;
+        let mut fresh =
+            Self { path: self.path.clone(), file, bytes: 0, room: 0, scratch: std::mem::take(&mut self.scratch) };
+        for record in records {
+            fresh.write(record, &[])?;
+        }
+        std::fs::rename(&next, &self.path)?;
+        *self = fresh;
+        Ok(())
     }
 }
 

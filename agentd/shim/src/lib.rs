@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`start`] turns a frame on standard input into a process that listens; [`host`] is the one loop;
 //! [`link`] is a controller's connection, [`serve`] answers its requests; [`script`] and [`bash`] hand commands to the
-//! shell and learn of their end; [`state`] keeps what a new shell needs; [`tree`] with [`cgroup`] and [`marks`] knows
-//! which processes a command started; [`pipe`], [`spool`] and [`journal`] keep output and results.
+//! shell and learn of their end; [`state`] keeps what a new shell needs, [`renewing`] starts one; [`tree`] with [`cgroup`] and [`marks`] knows
+//! which processes a command started; [`jobs`] runs commands in the background; [`pipe`], [`spool`] and [`journal`] keep output and results.
 //!
 //! Invariant: one thread owns everything, no runtime. Nothing blocks but the one wait of the loop, and an idle shim does
 //! not wake up. Only a search ([`searching`]) has threads of its own, which share nothing with the loop and end with it.
@@ -13,13 +13,18 @@ mod bash;
 mod calls;
 pub mod cgroup;
 mod ending;
+mod environment;
 mod facts;
 pub mod files;
+mod forks;
+mod haste;
 mod host;
+mod jobs;
 pub mod journal;
 mod link;
 mod marks;
 mod pipe;
+mod renewing;
 mod running;
 mod script;
 mod searching;
@@ -34,6 +39,7 @@ use std::process::ExitCode;
 
 pub use marks::VARIABLE as MARK;
 use proto::shim::start::Started;
+pub use start::is_secret;
 
 /// Runs a shim: the whole life of the process. Must be called before any thread is started.
 #[must_use]
@@ -55,6 +61,8 @@ fn run() -> Result<(), start::StartError> {
         return Ok(());
     }
     nix::sys::prctl::set_child_subreaper(true).map_err(std::io::Error::from)?;
+    // It was started through a descriptor, by whose number process lists would name it.
+    nix::sys::prctl::set_name(c"agentd-shim").map_err(std::io::Error::from)?;
     let setup = start::set_up(order)?;
     let (instance, state_dir) = (setup.instance, setup.state_dir.clone());
     let mut host = host::Host::new(setup)?;

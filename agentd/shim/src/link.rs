@@ -72,10 +72,12 @@ impl Link {
 
     /// Sends a frame, or as much of it as the socket takes now; false when the peer is gone.
     pub(crate) fn send(&mut self, header: &FromShim, body: &[u8]) -> bool {
-        if self.out.len() - self.sent > UNSENT_MAX || frame::encode(&mut self.out, header, body).is_err() {
-            return false;
-        }
-        self.flush()
+        self.hold(header, body) && self.flush()
+    }
+
+    /// Sends a frame with what is sent next, or before the loop waits; false when the peer is gone.
+    pub(crate) fn hold(&mut self, header: &FromShim, body: &[u8]) -> bool {
+        self.out.len() - self.sent <= UNSENT_MAX && frame::encode(&mut self.out, header, body).is_ok()
     }
 
     pub(crate) fn flush(&mut self) -> bool {

@@ -2,7 +2,8 @@
 //! from it for ever, and an environment mark says which command a process belongs to.
 //!
 //! A process that has no readable mark belongs to its parent's command; an orphan without one that was not there when
-//! the command began belongs to the command.
+//! the command began belongs to the command. Shells are subreapers too: what a background command starts stays below its
+//! own shell, so that none of it is taken for another command's.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -18,7 +19,7 @@ const ROUNDS_MAX: usize = 50;
 
 /// A process: pids alone are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Id {
+pub(crate) struct Id {
     pid: i32,
     start: u64,
 }
@@ -35,6 +36,16 @@ struct Entry {
 pub(crate) struct Marks {
     serial: u64,
     earlier: HashSet<Id>,
+    /// The shells of background commands: what is below them is theirs.
+    jobs: Vec<Pid>,
+    jobs_made: u64,
+}
+
+/// What belongs to a background command.
+#[derive(Debug)]
+pub(crate) struct JobMarks {
+    pub(crate) mark: String,
+    earlier: HashSet<Id>,
 }
 
 impl Marks {
@@ -43,9 +54,32 @@ impl Marks {
         self.serial += 1;
         self.earlier.clear();
         if !alone {
-            self.earlier.extend(descendants().iter().map(|entry| entry.id).filter(|id| id.pid != shell.as_raw()));
+            let others = descendants(&self.jobs);
+            self.earlier.extend(others.iter().map(|entry| entry.id).filter(|id| id.pid != shell.as_raw()));
         }
         self.mark()
+    }
+
+    /// Before a background command gets its shell.
+    pub(crate) fn new_job(&mut self) -> JobMarks {
+        self.jobs_made += 1;
+        JobMarks { mark: format!("j{:x}", self.jobs_made), earlier: HashSet::new() }
+    }
+
+    /// The shell of a background command has started.
+    pub(crate) fn add_job(&mut self, shell: Pid) {
+        self.jobs.push(shell);
+    }
+
+    /// The present command becomes a background one, with its shell.
+    pub(crate) fn give_away(&mut self, shell: Pid) -> JobMarks {
+        self.jobs.push(shell);
+        JobMarks { mark: self.mark(), earlier: std::mem::take(&mut self.earlier) }
+    }
+
+    /// The shell of a background command is gone.
+    pub(crate) fn remove_job(&mut self, shell: Pid) {
+        self.jobs.retain(|job| *job != shell);
     }
 
     fn mark(&self) -> String {
@@ -54,34 +88,11 @@ impl Marks {
 
     /// The processes of the present command.
     pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
-        if is_quiet(shell) {
+        if self.is_quiet(shell) {
             return Vec::new();
         }
         let mark = self.mark();
-        let all: HashMap<i32, Entry> = descendants().into_iter().map(|entry| (entry.id.pid, entry)).collect();
-        let belongs = |entry: &Entry| self.belongs(*entry, &all, shell, &mark);
-        all.values().filter(|entry| belongs(entry)).map(|entry| Pid::from_raw(entry.id.pid)).collect()
-    }
-
-    fn belongs(&self, entry: Entry, all: &HashMap<i32, Entry>, shell: Pid, mark: &str) -> bool {
-        let mut entry = entry;
-        // As deep as the tree can be, so that a table that changes while it is read cannot make this endless.
-        for _ in 0..=all.len() {
-            if entry.id.pid == shell.as_raw() || self.earlier.contains(&entry.id) {
-                return false;
-            }
-            match mark_of(entry.id.pid) {
-                Some(found) if found == mark => return true,
-                // `0` is what the shell itself started with: a subshell that has not become another program.
-                Some(found) if found != "0" => return false,
-                Some(_) | None => {}
-            }
-            match all.get(&entry.parent) {
-                Some(parent) if parent.id.pid != shell.as_raw() => entry = *parent,
-                Some(_) | None => return true,
-            }
-        }
-        true
+        members(descendants(&self.jobs), shell, &mark, &self.earlier, true)
     }
 
     /// Kills the processes of the present command.
@@ -93,11 +104,62 @@ impl Marks {
     pub(crate) fn kill_all(&self) -> u32 {
         kill_until_none(everyone)
     }
+
+    /// Whether there is nothing but the shell, by two short reads instead of the whole table.
+    fn is_quiet(&self, shell: Pid) -> bool {
+        let children = |pid: i32| fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        let (Ok(of_shell), Ok(of_shim)) = (children(shell.as_raw()), children(own)) else { return false };
+        let is_shell =
+            |pid: &str| pid.parse().is_ok_and(|pid| pid == shell.as_raw() || self.jobs.contains(&Pid::from_raw(pid)));
+        of_shell.trim().is_empty() && of_shim.split_whitespace().all(is_shell)
+    }
+}
+
+impl JobMarks {
+    /// The command's processes, without its shell.
+    pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
+        members(descendants(&[]), shell, &self.mark, &self.earlier, false)
+    }
+
+    /// Kills the command's processes.
+    pub(crate) fn kill(&self, shell: Pid) -> u32 {
+        kill_until_none(|| self.others(shell))
+    }
+}
+
+/// Which processes belong to the command with this mark. `orphans`: also those without a mark that are below no shell.
+fn members(found: Vec<Entry>, shell: Pid, mark: &str, earlier: &HashSet<Id>, orphans: bool) -> Vec<Pid> {
+    let all: HashMap<i32, Entry> = found.into_iter().map(|entry| (entry.id.pid, entry)).collect();
+    let belongs = |entry: Entry| {
+        let mut entry = entry;
+        // As deep as the tree can be, so that a table that changes while it is read cannot make this endless.
+        for _ in 0..=all.len() {
+            if entry.id.pid == shell.as_raw() || earlier.contains(&entry.id) {
+                return false;
+            }
+            match mark_of(entry.id.pid) {
+                Some(found) if found == mark => return true,
+                // `0` is what the shell itself started with: a subshell that has not become another program.
+                Some(found) if found != "0" => return false,
+                Some(_) | None => {}
+            }
+            if entry.parent == shell.as_raw() {
+                return true;
+            }
+            match all.get(&entry.parent) {
+                Some(parent) => entry = *parent,
+                None => return orphans,
+            }
+        }
+        orphans
+    };
+    all.values().filter(|entry| belongs(**entry)).map(|entry| Pid::from_raw(entry.id.pid)).collect()
 }
 
 /// Every process of the session.
 pub(crate) fn everyone() -> Vec<Pid> {
-    descendants().iter().map(|entry| Pid::from_raw(entry.id.pid)).collect()
+    descendants(&[]).iter().map(|entry| Pid::from_raw(entry.id.pid)).collect()
 }
 
 /// Stops everything first, so that nothing forks while it is killed.
@@ -119,16 +181,8 @@ fn kill_until_none(find: impl Fn() -> Vec<Pid>) -> u32 {
     u32::try_from(stopped.len()).unwrap_or(u32::MAX)
 }
 
-/// Whether there is nothing but the shell, by two short reads instead of the whole table.
-fn is_quiet(shell: Pid) -> bool {
-    let children = |pid: i32| fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let own = i32::try_from(std::process::id()).unwrap_or(0);
-    let (Ok(of_shell), Ok(of_shim)) = (children(shell.as_raw()), children(own)) else { return false };
-    of_shell.trim().is_empty() && of_shim.trim() == shell.to_string()
-}
-
-/// All living descendants of this process.
-fn descendants() -> Vec<Entry> {
+/// All living descendants of this process but those shells and what is below them.
+fn descendants(without: &[Pid]) -> Vec<Entry> {
     let table: Vec<Entry> = fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -143,7 +197,8 @@ fn descendants() -> Vec<Entry> {
     let mut found = Vec::new();
     let mut open = vec![i32::try_from(std::process::id()).unwrap_or(0)];
     while let Some(pid) = open.pop() {
-        for entry in children.remove(&pid).unwrap_or_default() {
+        let kept = |entry: &Entry| !without.contains(&Pid::from_raw(entry.id.pid));
+        for entry in children.remove(&pid).unwrap_or_default().into_iter().filter(kept) {
             open.push(entry.id.pid);
             found.push(entry);
         }

@@ -77,8 +77,11 @@ impl Running {
 impl Host {
     /// Starts the next command, if none runs.
     pub(crate) fn start_next(&mut self, now: Instant) {
-        while self.running.is_none() && self.restarting.is_none() && !self.quit {
+        while self.running.is_none() && self.restarting.is_none() && !self.jobs.is_starting() && !self.quit {
             let Some(call) = self.queue.pop_front() else { return };
+            if self.begin_job(call, now) {
+                continue;
+            }
             let Some(entry) = self.calls.get_mut(call) else { continue };
             let stage = Stage::Running { head_bytes: 0, tail_bytes: 0 };
             let Stage::Waiting(order) = std::mem::replace(&mut entry.stage, stage) else { continue };
@@ -126,6 +129,7 @@ impl Host {
         });
         // A shell that cannot be fed is dead: its end is reaped and told as the command's.
         let _ = self.bash.feed(&script);
+        self.haste.began(Instant::now());
         Ok(())
     }
 
@@ -168,8 +172,12 @@ impl Host {
         if running.ending.is_some() {
             self.tick_ending(now);
         } else if now >= running.deadline() {
-            let limit_ms = running.limit_ms;
-            self.begin_ending(End::TimedOut { limit_ms }, now);
+            let (call, limit_ms) = (running.call, running.limit_ms);
+            // It may be over and have said so since the loop looked.
+            self.on_said();
+            if self.running.as_ref().is_some_and(|running| running.call == call) {
+                self.begin_ending(End::TimedOut { limit_ms }, now);
+            }
         }
     }
 
@@ -230,7 +238,10 @@ impl Host {
         }
         let freed = running.freed;
         let call = running.call;
-        let others = self.tree.others(self.bash.pid()).len();
+        let duration = now.duration_since(running.began);
+        // The look comes first, so that a process born after it is met by the next one.
+        let none_born = self.forks.none_since(duration);
+        let others = if self.alone && none_born { 0 } else { self.tree.others(self.bash.pid()).len() };
         self.alone = others == 0;
         let same_shell = renewed.is_none();
         // Processes that the end of their shell left behind are no longer counted with this command.
@@ -242,13 +253,13 @@ impl Host {
             entry.late = Some(running.pipe);
         }
         let renewed = renewed.or_else(|| self.untold.take());
-        let duration = now.duration_since(running.began);
         self.state_changed(now);
         let closing = Closing { end, duration, killed: running.killed, renewed, freed, others };
         self.close(call, closing);
         if same_shell && let Some(cwd) = self.bash.cwd() {
             self.saved.cwd = cwd;
         }
+        self.haste.ended(duration, now);
     }
 
     /// Lets the shell run commands again. It may still hold a signal back that came while its trap ran; one more lets it
@@ -267,15 +278,16 @@ impl Host {
             return;
         }
         self.aborting = Some(saved);
-        if self.running.as_ref().is_none_or(|running| running.ending.is_none()) {
-            // The command was over before the trap ran.
-            self.end_abort();
+        match self.running.as_mut().and_then(|running| running.ending.as_mut()) {
+            Some(ending) => ending.heard(),
+            // It was waited for in vain, and runs now.
+            None => self.end_abort(),
         }
     }
 
     /// Reads exactly what is in the pipe now: that was written before the end, and a process that goes on printing
     /// cannot make this last.
-    fn drain(&mut self, running: &mut Running) {
+    pub(crate) fn drain(&mut self, running: &mut Running) {
         let mut left = running.pipe.waiting();
         let mut buffer = vec![0; left.min(STREAM_PIECE_BYTES)];
         while left > 0 {
@@ -292,7 +304,7 @@ impl Host {
         let Some(entry) = self.calls.get_mut(call) else { return };
         let (head, tail) = match entry.stage {
             Stage::Running { head_bytes, tail_bytes } => (head_bytes, tail_bytes),
-            Stage::Waiting(_) | Stage::Over { .. } | Stage::Restarted(_) => (0, 0),
+            Stage::Waiting(_) | Stage::WaitingJob(_) | Stage::Over { .. } | Stage::Restarted(_) => (0, 0),
         };
         entry.spool.seal();
         let (body, head_bytes) = entry.spool.ends(head, tail).unwrap_or_default();

@@ -93,6 +93,21 @@ impl Script {
         text
     }
 
+    /// A background command in a shell of its own: as [`Self::command`], but in a subshell, so that `exit` ends the command
+    /// and not what waits for it. `errexit` is on from its start where it was on in the session's shell.
+    pub(crate) fn job(&self, command: &[u8], run: &Run<'_>, errexit: bool) -> Vec<u8> {
+        let mut text = Vec::with_capacity(command.len() + 128);
+        if let Some(mark) = run.mark {
+            text.extend_from_slice(format!("AGENTD_CALL={mark}\n").as_bytes());
+        }
+        let set = if errexit { "\\builtin set -e;" } else { "" };
+        text.extend_from_slice(format!("({set}\\builtin eval ").as_bytes());
+        text.extend_from_slice(&quote_bytes(command));
+        let data = quote(run.data.as_os_str().as_encoded_bytes());
+        text.extend_from_slice(format!(") <&1 >{data} 2>&1\n\\builtin echo \"$?\" {} >&2\n", run.end).as_bytes());
+        text
+    }
+
     /// Ends abort mode; `saved` is what the trap reported.
     pub(crate) fn end_abort(&self, saved: &str) -> String {
         let mut text = String::from("\\builtin trap ${__agentd--} DEBUG\n\\builtin shopt ${__agentd--u} extdebug\n");

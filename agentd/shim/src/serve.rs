@@ -16,8 +16,10 @@ use proto::shim::reply::{FromShim, Refusal, Reply, ShellState};
 use proto::shim::request::{COMMAND_MAX, Request, ToShim};
 use proto::shim::{VERSION, VERSION_MIN};
 
-use crate::calls::{Order, Stage};
+use crate::calls::{JobOrder, Order, Stage};
+use crate::environment;
 use crate::host::Host;
+use crate::jobs::reading::Reader;
 use crate::link::Link;
 use crate::running::Closing;
 use crate::searching::file_reply;
@@ -31,11 +33,11 @@ const STRANGERS_MAX: usize = 8;
 /// Commands that may wait: the calls of one reply, with room.
 const QUEUE_MAX: usize = 256;
 
-/// Longest piece of output in one answer.
-const READ_MAX: u64 = 1024 * 1024;
-
 /// Most head or tail that is told with a result.
 const ENDS_MAX: u64 = 256 * 1024;
+
+/// Longest wait of a reader; it may ask again.
+const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// Output sent again to a controller that asks for a running call; older output it reads from the spool.
 const CATCH_UP_BYTES: u64 = 256 * 1024;
@@ -69,6 +71,7 @@ impl Host {
             Ok(Some(frame)) => {
                 if self.greet(&mut link, &frame) {
                     self.searches.forget_askers();
+                    self.forget_job_askers();
                     self.link = Some(link);
                     self.serve_link();
                 }
@@ -165,19 +168,41 @@ impl Host {
                     None
                 }
             },
-            Request::Read { call, offset, max } => Some(self.on_read(call, offset, max)),
+            Request::Read { call, offset, max, wait_ms, until_end, asker } => {
+                let reader = Reader { re: id, call, offset, max, until: after(now, wait_ms), until_end, asker };
+                self.on_read(reader, now)
+            }
             Request::State {} => plain(Reply::State { state: self.shell_state() }),
             Request::File { call } => self.on_file(id, call, &body, now),
             Request::Forget { call } => {
+                self.jobs.forget(call);
                 if self.calls.forget(call) {
-                    self.journal.settle();
+                    let (calls, jobs) = (&self.calls, &self.jobs);
+                    self.journal.settle(|| jobs.records(calls));
                 }
-                plain(Reply::Done {})
+                // Nobody waits for it: it must not wake a controller that waits for its next command.
+                let done = FromShim { re: Some(id), reply: Reply::Done {} };
+                if self.link.as_mut().is_some_and(|link| !link.hold(&done, &[])) {
+                    self.link = None;
+                }
+                None
             }
             Request::Shutdown {} => {
                 self.quit = true;
                 plain(Reply::Done {})
             }
+            Request::StartJob { job, deadline_ms, silence_ms } => {
+                let silence = (silence_ms > 0).then(|| Duration::from_millis(silence_ms));
+                let limit = Duration::from_millis(deadline_ms);
+                let order = JobOrder { command: body, limit, silence, waiting: vec![id] };
+                self.on_start_job(job, order, now).map(|reply| (reply, Vec::new()))
+            }
+            Request::Background { call, job, deadline_ms } => {
+                plain(self.on_background(call, job, Duration::from_millis(deadline_ms), now))
+            }
+            Request::StopJob { job } => plain(self.on_stop_job(job, now)),
+            Request::Jobs {} => plain(Reply::Jobs { jobs: self.list_jobs(now) }),
+            Request::Env {} => plain(Reply::Env { env: environment::shown(&self.setup.start, self.saved.text()) }),
             Request::Unknown => plain(refuse(Refusal::Unsupported, "this shim does not know the request")),
         }
     }
@@ -208,19 +233,24 @@ impl Host {
         if self.calls.is_known(call) {
             return self.tell_again(call, offset);
         }
-        if order.command.len() > COMMAND_MAX {
-            return Some(refuse(Refusal::Invalid, "the command is longer than 1 MiB"));
-        }
-        if order.command.contains(&0) {
-            return Some(refuse(Refusal::Invalid, "the command contains a NUL byte"));
-        }
-        if self.queue.len() >= QUEUE_MAX {
-            return Some(refuse(Refusal::Busy, "too many commands wait"));
+        if let Some(refused) = self.check_command(&order.command) {
+            return Some(refused);
         }
         self.calls.insert(call, Stage::Waiting(order));
         self.queue.push_back(call);
         self.start_next(now);
         None
+    }
+
+    /// Why a command cannot run, whatever it does.
+    pub(crate) fn check_command(&self, command: &[u8]) -> Option<Reply> {
+        if command.len() > COMMAND_MAX {
+            return Some(refuse(Refusal::Invalid, "the command is longer than 1 MiB"));
+        }
+        if command.contains(&0) {
+            return Some(refuse(Refusal::Invalid, "the command contains a NUL byte"));
+        }
+        (self.queue.len() >= QUEUE_MAX).then(|| refuse(Refusal::Busy, "too many commands wait"))
     }
 
     /// News of a call that is known already.
@@ -230,6 +260,7 @@ impl Host {
         };
         let (reply, body) = match &entry.stage {
             Stage::Waiting(_) => return None,
+            Stage::WaitingJob(_) => return Some(refuse(Refusal::Invalid, "the call is a job")),
             Stage::Running { .. } => {
                 let from = offset.max(entry.spool.total().saturating_sub(CATCH_UP_BYTES));
                 let (offset, body) = entry.spool.read(from, usize::try_from(CATCH_UP_BYTES).unwrap_or(0)).ok()?;
@@ -247,7 +278,7 @@ impl Host {
             self.begin_ending(End::Interrupted {}, now);
             return Reply::Done {};
         }
-        if self.interrupt_search(call, now) {
+        if self.interrupt_search(call, now) || self.interrupt_readers(call) {
             return Reply::Done {};
         }
         let Some(at) = self.queue.iter().position(|waiting| *waiting == call) else {
@@ -258,21 +289,10 @@ impl Host {
         Reply::Done {}
     }
 
-    fn on_read(&self, call: CallId, offset: u64, max: u64) -> (Reply, Vec<u8>) {
-        let Some(entry) = self.calls.get(call) else {
-            return (refuse(Refusal::UnknownCall, "no such call"), Vec::new());
-        };
-        let over = matches!(entry.stage, Stage::Over { .. });
-        match entry.spool.read(offset, usize::try_from(max.min(READ_MAX)).unwrap_or(0)) {
-            Ok((offset, body)) => (Reply::Data { offset, total: entry.spool.total(), over }, body),
-            Err(error) => (refuse(Refusal::Failed, &error.to_string()), Vec::new()),
-        }
-    }
-
     fn shell_state(&self) -> ShellState {
         let cwd = self.bash.cwd().unwrap_or_else(|| self.saved.cwd.clone());
         let shell_pid = u32::try_from(self.bash.pid().as_raw()).unwrap_or(0);
-        let others = self.tree.everyone().len().saturating_sub(1);
+        let others = self.tree.everyone().len().saturating_sub(1 + self.jobs.shells());
         ShellState {
             cwd: cwd.to_string_lossy().into_owned(),
             shell_pid,
@@ -283,8 +303,13 @@ impl Host {
     }
 }
 
-fn refuse(code: Refusal, message: &str) -> Reply {
+pub(crate) fn refuse(code: Refusal, message: &str) -> Reply {
     Reply::Refused { code, message: message.to_owned() }
+}
+
+/// A moment some milliseconds from now; none for no time at all.
+fn after(now: Instant, ms: u64) -> Option<Instant> {
+    (ms > 0).then(|| now + Duration::from_millis(ms).min(WAIT_MAX))
 }
 
 /// Compares without telling by the time it takes where the difference is.

@@ -60,6 +60,11 @@ impl Spool {
         self.file.as_ref().map(|_| self.path.as_path())
     }
 
+    /// Where the file is, or would be.
+    pub(crate) fn name(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
     /// Bytes in the middle that are not kept.
     pub(crate) fn gap(&self) -> u64 {
         self.total.saturating_sub(2 * self.half)

@@ -131,21 +131,27 @@ pub(crate) fn let_go(state_dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a variable must not reach a shell: `ANTHROPIC_*` and what the configuration names.
+#[must_use]
+pub fn is_secret(name: &str, secret_names: &[String]) -> bool {
+    name.starts_with("ANTHROPIC_")
+        || secret_names.iter().any(|secret| match secret.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => name == secret,
+        })
+}
+
 /// The shell's environment: the client's, without secrets, with what keeps programs from waiting for a person.
 pub(crate) fn shell_env(start: &Start) -> Vec<(String, String)> {
     /// Variables that would make bash run or print something of its own.
     const UNWANTED: [&str; 6] = ["BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "BASH_XTRACEFD", "BASH_FUNC_builtin%%"];
-    let is_secret = |name: &str| {
-        name.starts_with("ANTHROPIC_")
-            || start.secret_names.iter().any(|secret| match secret.strip_suffix('*') {
-                Some(prefix) => name.starts_with(prefix),
-                None => name == secret,
-            })
-    };
     let usable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     let mut env: Vec<(String, String)> = start.env.0.clone();
     env.retain(|(name, value)| {
-        usable(name) && !value.contains('\0') && !is_secret(name) && !UNWANTED.contains(&name.as_str())
+        usable(name)
+            && !value.contains('\0')
+            && !is_secret(name, &start.secret_names)
+            && !UNWANTED.contains(&name.as_str())
     });
     let session = start.session.to_string();
     let ours = [

@@ -38,8 +38,13 @@ impl Saved {
         self.text = Some(text);
     }
 
-    /// Prepares a new shell; `env` is the session's first environment.
-    pub(crate) fn restore(&self, env: &[(String, String)], state_dir: &Path) -> io::Result<Restore> {
+    /// What the shell told, if it did.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// Prepares a new shell; `env` is the session's first environment, `path` the file that it will read.
+    pub(crate) fn restore(&self, env: &[(String, String)], path: PathBuf) -> io::Result<Restore> {
         let cwd = enterable(&self.cwd);
         let Some(text) = &self.text else {
             return Ok(Restore { cwd, env: env.to_vec(), file: None, errexit_dropped: false });
@@ -48,7 +53,6 @@ impl Saved {
         let (text, options) = text.rsplit_once("O ").unwrap_or((text, ""));
         let (set, shopt) = options.trim_end().split_once(' ').unwrap_or((options, ""));
         let errexit_dropped = set.split(':').any(|name| name == "errexit");
-        let path = state_dir.join("restore");
         let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&path)?;
         file.write_all(text.as_bytes())?;
         file.write_all(options_text(set, shopt).as_bytes())?;

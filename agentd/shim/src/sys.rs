@@ -41,7 +41,15 @@ pub(crate) fn detach() -> io::Result<Option<Pid>> {
     Ok(None)
 }
 
-/// What a child does between fork and exec: an own session, default signals, and death with the shim.
+/// Has ends of children told: where their signal is ignored, which survives exec, the kernel reaps them unseen.
+pub(crate) fn hear_of_children() -> io::Result<()> {
+    // SAFETY: setting a default action installs no handler.
+    unsafe { nix::sys::signal::signal(Signal::SIGCHLD, nix::sys::signal::SigHandler::SigDfl) }?;
+    Ok(())
+}
+
+/// What a child does between fork and exec: an own session, default signals, death with the shim, and orphans that stay
+/// below it.
 pub(crate) fn prepare_child(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt;
     let prepare = || {
@@ -54,6 +62,7 @@ pub(crate) fn prepare_child(command: &mut std::process::Command) {
             unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) }?;
         }
         nix::sys::prctl::set_pdeathsig(Some(Signal::SIGKILL))?;
+        nix::sys::prctl::set_child_subreaper(true)?;
         Ok(())
     };
     // SAFETY: the closure makes only async-signal-safe system calls and allocates nothing.

@@ -8,14 +8,47 @@ use nix::unistd::Pid;
 use proto::shim::outcome::LimitHit;
 use proto::shim::start::{Accounting, Limits, Wish};
 
-use crate::cgroup::Cgroups;
-use crate::marks::{self, Marks};
+use crate::cgroup::{Cgroups, Leaf};
+use crate::marks::{self, JobMarks, Marks};
 
 /// The processes of one session.
 #[derive(Debug)]
 pub(crate) enum Tree {
     Cgroup(Cgroups),
     Marks(Marks),
+}
+
+/// The processes of one background command.
+#[derive(Debug)]
+pub(crate) enum JobTree {
+    Cgroup(Leaf),
+    Marks(JobMarks),
+}
+
+impl JobTree {
+    /// The value of the command's environment mark, where marks are used.
+    pub(crate) fn mark(&self) -> Option<&str> {
+        match self {
+            Self::Cgroup(_) => None,
+            Self::Marks(marks) => Some(&marks.mark),
+        }
+    }
+
+    /// The command's processes, without its shell.
+    pub(crate) fn others(&self, shell: Pid) -> Vec<Pid> {
+        match self {
+            Self::Cgroup(leaf) => leaf.others(shell),
+            Self::Marks(marks) => marks.others(shell),
+        }
+    }
+
+    /// Kills the command's processes and counts them. Its shell may be killed with them.
+    pub(crate) fn kill(&self, shell: Pid) -> u32 {
+        match self {
+            Self::Cgroup(leaf) => leaf.kill(shell),
+            Self::Marks(marks) => marks.kill(shell),
+        }
+    }
 }
 
 impl Tree {
@@ -66,11 +99,56 @@ impl Tree {
     /// INT is what a person would send. A child of the shell that prints elsewhere than to `output` may be a command
     /// substitution, though: when one dies of INT, bash ends itself by INT, so it gets TERM.
     pub(crate) fn interrupt_command(&self, shell: Pid, output: &Path) {
-        for pid in self.others(shell) {
-            let prints = std::fs::read_link(format!("/proc/{pid}/fd/1"));
-            let signal = if prints.is_ok_and(|path| path == output) { Signal::SIGINT } else { Signal::SIGTERM };
-            let _ = kill(pid, signal);
-            let _ = kill(pid, Signal::SIGCONT);
+        interrupt(&self.others(shell), output);
+    }
+
+    /// Before a background command gets its shell.
+    pub(crate) fn new_job(&mut self) -> io::Result<JobTree> {
+        match self {
+            Self::Cgroup(groups) => groups.new_job().map(JobTree::Cgroup),
+            Self::Marks(marks) => Ok(JobTree::Marks(marks.new_job())),
+        }
+    }
+
+    /// The shell of a background command has started.
+    pub(crate) fn add_job(&mut self, job: &JobTree, shell: Pid) -> io::Result<()> {
+        match (self, job) {
+            (_, JobTree::Cgroup(leaf)) => leaf.take_in(shell),
+            (Self::Marks(marks), JobTree::Marks(_)) => {
+                marks.add_job(shell);
+                Ok(())
+            }
+            // Marks never become groups.
+            (Self::Cgroup(_), JobTree::Marks(_)) => Ok(()),
+        }
+    }
+
+    /// The present command becomes a background one, with its shell.
+    pub(crate) fn give_away(&mut self, shell: Pid) -> io::Result<JobTree> {
+        match self {
+            Self::Cgroup(groups) => groups.give_away().map(JobTree::Cgroup),
+            Self::Marks(marks) => Ok(JobTree::Marks(marks.give_away(shell))),
+        }
+    }
+
+    /// A background command is over and nothing of it is left; its shell is being killed.
+    pub(crate) fn remove_job(&mut self, job: &JobTree) {
+        if let (Self::Cgroup(groups), JobTree::Cgroup(leaf)) = (self, job) {
+            groups.remove_job(leaf);
+        }
+    }
+
+    /// A shell was waited for that is not the session's.
+    pub(crate) fn shell_is_gone(&mut self, shell: Pid) {
+        if let Self::Marks(marks) = self {
+            marks.remove_job(shell);
+        }
+    }
+
+    pub(crate) fn limits_hit_by(&self, job: &JobTree) -> Vec<LimitHit> {
+        match (self, job) {
+            (Self::Cgroup(groups), JobTree::Cgroup(leaf)) => groups.limits_hit_in(leaf),
+            (Self::Cgroup(_) | Self::Marks(_), _) => Vec::new(),
         }
     }
 
@@ -98,7 +176,7 @@ impl Tree {
         }
     }
 
-    pub(crate) fn limits_hit(&self) -> Vec<LimitHit> {
+    pub(crate) fn limits_hit(&mut self) -> Vec<LimitHit> {
         match self {
             Self::Cgroup(groups) => groups.limits_hit(),
             Self::Marks(_) => Vec::new(),
@@ -121,6 +199,16 @@ impl Tree {
         if let Self::Cgroup(groups) = self {
             groups.remove();
         }
+    }
+}
+
+/// Asks processes to end, as [`Tree::interrupt_command`] says.
+pub(crate) fn interrupt(pids: &[Pid], output: &Path) {
+    for pid in pids {
+        let prints = std::fs::read_link(format!("/proc/{pid}/fd/1"));
+        let signal = if prints.is_ok_and(|path| path == output) { Signal::SIGINT } else { Signal::SIGTERM };
+        let _ = kill(*pid, signal);
+        let _ = kill(*pid, Signal::SIGCONT);
     }
 }
 

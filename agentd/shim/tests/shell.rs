@@ -14,23 +14,24 @@ mod common;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use common::{Client, Shim};
+use common::{Claim, Client, Shim, living, processes, settle, tree};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proto::ids::CallId;
-use proto::shim::outcome::{End, ExitStatus, Why};
+use proto::shim::outcome::{End, ExitStatus, LimitHit, Why};
 use proto::shim::reply::{Facts, Refusal, Reply};
 use proto::shim::request::Request;
 use proto::shim::start::Wish;
 
-type Claim = (&'static str, fn(Wish));
-
-const CLAIMS: [Claim; 18] = [
+const CLAIMS: [Claim; 22] = [
     ("a_call_runs_once_however_often_it_is_asked", runs_once),
     ("a_command_goes_on_without_its_controller", goes_on),
     ("what_a_command_prints_cannot_forge_its_end", no_forgery),
     ("a_deadline_ends_exactly_what_the_command_started", hostile_trees),
     ("a_deadline_stops_the_rest_of_the_command", nothing_after_deadline),
+    ("a_command_that_ends_at_its_deadline_does_not_harm_the_next", end_at_deadline),
+    ("an_interrupt_at_any_moment_does_not_harm_the_next_command", interrupt_at_any_moment),
+    ("the_end_of_a_shell_is_seen_where_ends_of_children_are_ignored", ignored_ends),
     ("a_trap_of_the_users_survives_a_deadline", traps_survive),
     ("an_interrupt_ends_a_busy_loop_and_keeps_the_shell", interrupt),
     ("a_new_shell_takes_over_the_state", takes_over),
@@ -43,31 +44,17 @@ const CLAIMS: [Claim; 18] = [
     ("garbage_closes_the_connection_and_nothing_else", garbage),
     ("nothing_survives_a_shutdown", shutdown),
     ("nothing_of_the_shell_survives_the_shim", shim_killed),
+    ("a_limit_that_was_hit_is_told_once_and_for_its_own_command", limits),
     ("secrets_do_not_reach_the_shell", secrets),
 ];
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if args.first().is_some_and(|arg| arg == "shim") {
-        return shim::main();
-    }
-    let ways = [("cgroup", Wish::Auto), ("marks", Wish::Marks)];
-    let named: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    for (name, claim) in CLAIMS {
-        for (way, wish) in ways {
-            let full = format!("{name}::{way}");
-            if args.iter().any(|arg| arg == "--list") {
-                if !args.iter().any(|arg| arg == "--ignored") {
-                    println!("{full}: test");
-                }
-            } else if named.is_empty() || named.iter().any(|part| full.contains(part.as_str())) {
-                // A claim that does not hold panics, which ends the program with its own status.
-                claim(wish);
-                println!("test {full} ... ok");
-            }
-        }
-    }
-    ExitCode::SUCCESS
+    common::try_claims(&CLAIMS)
+}
+
+/// A number that only this claim's processes have among their arguments: claims run beside each other.
+fn token(number: u32) -> String {
+    format!("88{number}{:07}", std::process::id())
 }
 
 fn runs_once(wish: Wish) {
@@ -125,23 +112,15 @@ fn no_forgery(wish: Wish) {
     assert_eq!(client.run("echo clean").text(), "clean\n");
 }
 
-/// The tree of issue fame: every way to hide at once.
-fn tree(token: &str) -> String {
-    format!(
-        "setsid sleep {token} & ( ( setsid sleep {token} & ) & ); bash -c 'trap \"\" TERM INT HUP; exec sleep {token}' & \
-         bash -c 'kill -STOP $$; sleep {token}' & nohup sleep {token} >/dev/null 2>&1 & disown; env -i setsid sleep {token} & \
-         chain() {{ if [ $1 -gt 0 ]; then chain $(($1-1)) & wait; else sleep {token}; fi; }}; chain 50"
-    )
-}
-
 fn hostile_trees(wish: Wish) {
     let rounds = std::env::var("TREES").ok().and_then(|count| count.parse().ok()).unwrap_or(5);
     let shim = Shim::launch(wish);
     let mut client = shim.client();
-    client.run("kept=here; sleep 8800001 >/dev/null 2>&1 & setsid sleep 8800001 & true");
+    let earlier = token(1);
+    client.run(&format!("kept=here; sleep {earlier} >/dev/null 2>&1 & setsid sleep {earlier} & true"));
     let mut late = Vec::new();
     for round in 0..rounds {
-        let token = format!("88{:05}", 10 + round);
+        let token = token(10 + round);
         let begun = Instant::now();
         let done = client.run_for(&tree(&token), 400);
         late.push(begun.elapsed().saturating_sub(Duration::from_millis(400)));
@@ -152,7 +131,7 @@ fn hostile_trees(wish: Wish) {
     }
     late.sort();
     println!("trees {wish:?}: {rounds} rounds, median {:?} after the deadline", late[late.len() / 2]);
-    assert_eq!(living("8800001"), 2, "jobs of earlier commands live on");
+    assert_eq!(living(&earlier), 2, "jobs of earlier commands live on");
 }
 
 fn nothing_after_deadline(wish: Wish) {
@@ -178,6 +157,67 @@ fn nothing_after_deadline(wish: Wish) {
         let after = client.run("echo alive; ls after");
         assert!(after.text().starts_with("alive\nls: "), "{command}: {}", after.text());
     }
+}
+
+/// The signal that aborts a command may reach a shell that has told its end already.
+fn end_at_deadline(wish: Wish) {
+    let rounds: u64 = std::env::var("RACES").ok().and_then(|count| count.parse().ok()).unwrap_or(30);
+    let shim = Shim::launch(wish);
+    let mut client = shim.client();
+    client.run("trap ': mine' DEBUG");
+    let (mut ended, mut slowest) = (0, Duration::ZERO);
+    for round in 0..rounds {
+        // Around the moment at which the command ends by itself, which moves with the machine's load.
+        let done = client.run_for("sleep 0.008", 9 + round % 8);
+        ended += u64::from(matches!(done.end.end, End::Exited { status: 0 }));
+        let begun = Instant::now();
+        let next = client.run("for x in 1 2 3; do echo alive $x; done; trap -p DEBUG");
+        slowest = slowest.max(begun.elapsed());
+        let text = "alive 1\nalive 2\nalive 3\ntrap -- ': mine' DEBUG\n";
+        assert_eq!((next.text().as_str(), next.end.end), (text, End::Exited { status: 0 }), "round {round}");
+        assert!(next.end.renewed.is_none() && done.end.renewed.is_none(), "round {round}: {done:?}");
+    }
+    println!("races {wish:?}: {rounds} rounds, {ended} ended by themselves, slowest next command {slowest:?}");
+}
+
+/// From before the shell has taken the command to after its end.
+fn interrupt_at_any_moment(wish: Wish) {
+    let rounds: u32 = std::env::var("RACES").ok().and_then(|count| count.parse().ok()).unwrap_or(60);
+    let shim = Shim::launch(wish);
+    let mut client = shim.client();
+    client.run("trap ': mine' DEBUG");
+    let (mut interrupted, mut slowest) = (0, Duration::ZERO);
+    for round in 0..rounds {
+        let call = CallId::new();
+        client.begin(call, ":", 5_000);
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(u64::from(round % 60) * 4) {
+            std::hint::spin_loop();
+        }
+        client.send(Request::Interrupt { call }, &[]);
+        let done = client.wait_past_refusals(call);
+        interrupted += u32::from(done.end.end == End::Interrupted {});
+        assert!(done.end.renewed.is_none(), "round {round}: {done:?}");
+        let begun = Instant::now();
+        let call = CallId::new();
+        client.begin(call, "for x in 1 2 3; do echo alive $x; done; trap -p DEBUG", 5_000);
+        // The interrupt may be refused after the command's end was told.
+        let next = client.wait_past_refusals(call);
+        slowest = slowest.max(begun.elapsed());
+        let text = "alive 1\nalive 2\nalive 3\ntrap -- ': mine' DEBUG\n";
+        assert_eq!((next.text().as_str(), next.end.end), (text, End::Exited { status: 0 }), "round {round}");
+    }
+    println!("interrupts {wish:?}: {rounds} rounds, {interrupted} interrupted, slowest next command {slowest:?}");
+}
+
+fn ignored_ends(wish: Wish) {
+    let mut program = std::process::Command::new("env");
+    program.arg("--ignore-signal=CHLD").arg(std::env::current_exe().expect("a path"));
+    let shim = Shim::launch_by(&mut program, wish, |_| {});
+    let mut client = shim.client();
+    let done = client.run("(exit 4); exit 3");
+    assert_eq!(done.end.end, End::ShellEnded { status: ExitStatus::Code(3) });
+    assert_eq!(client.run("echo alive; sleep 0; wait").text(), "alive\n");
 }
 
 fn traps_survive(wish: Wish) {
@@ -223,15 +263,6 @@ fn takes_over(wish: Wish) {
     assert_eq!(client.run("hi; false | true; echo $?").text(), "hello\n1\n");
 }
 
-/// Waits until the shell has told its state: the shim does that when it has been idle for a moment.
-fn settle(client: &mut Client) {
-    let begun = Instant::now();
-    let restore_point = Duration::from_millis(40);
-    while begun.elapsed() < restore_point {
-        client.ask(Request::State {}, &[]);
-    }
-}
-
 fn freed(wish: Wish) {
     let shim = Shim::launch(wish);
     let mut client = shim.client();
@@ -255,13 +286,16 @@ fn no_spoiling(wish: Wish) {
     for _ in 0..20 {
         assert_eq!(client.run("echo clean").text(), "clean\n");
     }
-    client.run("touch stop; wait");
     let late = Instant::now();
+    let mut stopping = false;
     loop {
-        let (_, bytes) = client.ask(Request::Read { call, offset: 0, max: 1 << 20 }, &[]);
+        let (_, bytes) = client.ask(common::read(call), &[]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
+        if !stopping && text.contains("tick\ntick\n") {
+            client.run("touch stop; wait");
+            stopping = true;
+        }
         if text.ends_with("last\n") {
-            assert!(text.contains("tick\ntick\n"));
             return;
         }
         assert!(late.elapsed() < Duration::from_secs(5), "late output is missing: {text}");
@@ -344,18 +378,18 @@ fn garbage(wish: Wish) {
 fn shutdown(wish: Wish) {
     let shim = Shim::launch(wish);
     let mut client = shim.client();
-    client.run(&format!("({}) >/dev/null 2>&1 & true", tree("8890001")));
+    client.run(&format!("({}) >/dev/null 2>&1 & true", tree(&token(2))));
     client.send(Request::Shutdown {}, &[]);
     while client.receive().is_some() {}
     wait_until("the shim is gone", || !shim.is_alive() || is_zombie(shim.pid));
-    wait_until("no process is left", || living("8890001") == 0);
+    wait_until("no process is left", || living(&token(2)) == 0);
 }
 
 fn shim_killed(wish: Wish) {
     let shim = Shim::launch(wish);
     let mut client = shim.client();
     let call = CallId::new();
-    client.begin(call, "echo $$ >pid; echo captured; sleep 8890002", 60_000);
+    client.begin(call, &format!("echo $$ >pid; echo captured; sleep {}", token(3)), 60_000);
     while !matches!(client.receive().expect("news").0.reply, Reply::Output { .. }) {}
     let bash: i32 = std::fs::read_to_string(shim.path("pid")).expect("a file").trim().parse().expect("a pid");
     let spool = std::path::Path::new(&shim.start.state_dir).join(format!("spool/{call}.out"));
@@ -369,9 +403,40 @@ fn shim_killed(wish: Wish) {
     if let Ok(group) = shim::cgroup::own_group() {
         shim::cgroup::sweep(&group.join(format!("{}{}", shim::cgroup::PREFIX, shim.start.session.0.simple())));
     }
-    for pid in processes("8890002") {
+    for pid in processes(&token(3)) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
+}
+
+/// tests/limits-on-uml.sh runs this on a kernel that has the controllers.
+fn limits(wish: Wish) {
+    let (memory, processes) = (16 << 20, 30);
+    let shim = Shim::launch_with(wish, |start| {
+        start.limits.memory_max = Some(memory);
+        start.limits.pids_max = Some(processes);
+    });
+    let mut client = shim.client();
+    let group = shim::cgroup::own_group().map(|group| std::fs::read_to_string(group.join("cgroup.subtree_control")));
+    let passed_on = group.is_ok_and(|text| text.is_ok_and(|text| text.contains("memory") && text.contains("pids")));
+    let enforced = wish == Wish::Auto && passed_on;
+    if !enforced {
+        println!(
+            "limits {wish:?}: no memory and pids controllers of control groups v2: only that none is told is tried"
+        );
+    }
+    let hit = |limit| if enforced { vec![limit] } else { Vec::new() };
+    assert_eq!(client.run("true").end.limits_hit, []);
+    let done = client.run_for("head -c 40M /dev/zero | tail -c 30M | wc -c; echo ${PIPESTATUS[1]}", 120_000);
+    assert_eq!(done.end.limits_hit, hit(LimitHit::Memory { bytes: memory }), "{done:?}");
+    assert_eq!(done.text(), if enforced { "0\n137\n" } else { "31457280\n0\n" });
+    assert_eq!(client.run("true").end.limits_hit, []);
+    let fork = "import os,time\nborn=[]\ntry:\n while len(born)<99:\n  pid=os.fork()\n  if not pid: time.sleep(60)\n  \
+                born.append(pid)\nexcept OSError: pass\nfor pid in born: os.kill(pid,9)\nprint(len(born)<30)";
+    let done = client.run(&format!("python3 -c '{fork}'; wait"));
+    assert_eq!(done.end.limits_hit, hit(LimitHit::Processes { count: processes }), "{done:?}");
+    assert_eq!(done.text(), if enforced { "True\n" } else { "False\n" });
+    assert_eq!(client.run("echo alive").end.limits_hit, []);
+    println!("limits {wish:?}: enforced: {enforced}");
 }
 
 fn secrets(wish: Wish) {
@@ -395,21 +460,6 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 fn is_zombie(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
 }
-
-fn living(token: &str) -> usize {
-    processes(token).len()
-}
-
-/// Living processes that have the token as an argument.
-fn processes(token: &str) -> Vec<i32> {
-    let has = |pid: &i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == token.as_bytes())
-    };
-    let all = std::fs::read_dir("/proc").expect("processes").flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has).collect()
-}
-
 /// What the shell tells of itself once it has; none while a command has run since.
 fn facts(client: &mut Client) -> Facts {
     let until = Instant::now() + Duration::from_secs(10);

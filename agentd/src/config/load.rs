@@ -96,7 +96,18 @@ pub fn load(user_file: &Path, explicit: bool, env: &[(String, String)]) -> Resul
         reason: error.to_string(),
     })?;
     drop_relative_roots(&mut loaded);
+    check_effort(&mut loaded);
     Ok(loaded)
+}
+
+/// A word that is no effort would be the model's default without a sign.
+fn check_effort(loaded: &mut Loaded) {
+    let word = &loaded.config.model.effort;
+    if !word.is_empty() && crate::effort::Effort::named(word).is_none() {
+        loaded
+            .warnings
+            .push(format!("model.effort: `{word}` is none of low, medium, high, xhigh, max; the default is used"));
+    }
 }
 
 /// A relative root would depend on where the daemon was started.

@@ -12,7 +12,7 @@ pub mod units;
 
 use serde::{Deserialize, Serialize};
 
-use units::{Size, Span};
+use units::{Money, Size, Span};
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,10 @@ pub struct Config {
     pub turn: TurnConfig,
     /// When a failed request is sent again.
     pub retry: RetryConfig,
+    /// What may be spent without a question.
+    pub budget: BudgetConfig,
+    /// The model's window.
+    pub context: ContextConfig,
     /// What runs without a question.
     pub policy: PolicyConfig,
     /// Questions to the user.
@@ -51,10 +55,15 @@ pub struct ModelConfig {
     pub name: String,
     /// Output limit of one reply in tokens, thinking included. 32,000 is what the field uses for unknown models.
     pub max_tokens: u32,
+    /// How much work the model puts into an answer: `low`, `medium`, `high`, `xhigh`, `max`; empty: the model's default.
+    pub effort: String,
     /// `anthropic-version` header.
     pub api_version: String,
     /// Beta names for the `anthropic-beta` header.
     pub betas: Vec<String>,
+    /// A file of certificates (PEM) that are trusted beside the system's; an absolute path. Read when the first request of
+    /// an endpoint is made.
+    pub extra_ca: String,
     /// A command whose standard output is the key; run by `/bin/sh -c`.
     pub key_helper: String,
     /// A file that holds the key; must not be readable by others.
@@ -81,8 +90,10 @@ impl Default for ModelConfig {
             base_url: "https://api.anthropic.com".into(),
             name: "claude-opus-5-5".into(),
             max_tokens: 32_000,
+            effort: String::new(),
             api_version: "2026-10-21".into(),
             betas: Vec::new(),
+            extra_ca: String::new(),
             key_helper: String::new(),
             key_file: String::new(),
             scenario: String::new(),
@@ -141,6 +152,51 @@ pub struct TurnConfig {
 impl Default for TurnConfig {
     fn default() -> Self {
         Self { requests_max: 200 }
+    }
+}
+
+/// What may be spent without a question; at a limit the turn is paused and the user asked. 0 = no limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BudgetConfig {
+    /// US dollars of one turn. 10 is beyond all but the longest turns, and far below what a mistake costs over a night.
+    pub turn_usd: Money,
+    /// US dollars of one session.
+    pub session_usd: Money,
+    /// US dollars of one day (UTC), all sessions together.
+    pub day_usd: Money,
+    /// Tokens of one turn, read and written: a limit for models without a known price.
+    pub turn_tokens: u64,
+    /// Time of one turn.
+    pub turn_time: Span,
+}
+
+impl Default for BudgetConfig {
+    fn default() -> Self {
+        Self {
+            turn_usd: Money::from_usd(10),
+            session_usd: Money(0),
+            day_usd: Money(0),
+            turn_tokens: 0,
+            turn_time: Span::from_secs(0),
+        }
+    }
+}
+
+/// The model's window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContextConfig {
+    /// Percent of the window at which the history is replaced by a summary; 0 = never by itself. 80 leaves room for the
+    /// summary and a long reply.
+    pub compact_at: u32,
+    /// Tokens that the window holds, for models of which nobody says; 0 = as the model says.
+    pub window: u64,
+}
+
+impl Default for ContextConfig {
+    fn default() -> Self {
+        Self { compact_at: 80, window: 0 }
     }
 }
 

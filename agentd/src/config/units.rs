@@ -131,6 +131,51 @@ impl fmt::Debug for Size {
     }
 }
 
+/// An amount of US dollars, in billionths.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Money(pub u64);
+
+impl Money {
+    /// So many dollars.
+    #[must_use]
+    pub const fn from_usd(usd: u64) -> Self {
+        Self(usd * 1_000_000_000)
+    }
+
+    /// Reads `5`, `0.25`, `12.50`.
+    ///
+    /// # Errors
+    /// A sentence that shows the accepted form.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not an amount of dollars; write it like 5 or 0.25");
+        const DIGITS: usize = 9;
+        let (whole, part) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+        let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+        if whole.is_empty() || part.len() > DIGITS || !digits(whole) || !digits(part) {
+            return Err(wrong());
+        }
+        let part: u64 = format!("{part:0<DIGITS$}").parse().map_err(|_| wrong())?;
+        let whole: u64 = whole.parse().map_err(|_| wrong())?;
+        whole.checked_mul(1_000_000_000).and_then(|whole| whole.checked_add(part)).map(Self).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, part) = (self.0 / 1_000_000_000, format!("{:09}", self.0 % 1_000_000_000));
+        match part.trim_end_matches('0') {
+            "" => write!(f, "{whole}"),
+            part => write!(f, "{whole}.{part}"),
+        }
+    }
+}
+
+impl fmt::Debug for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 macro_rules! as_text {
     ($type:ident) => {
         impl Serialize for $type {
@@ -150,6 +195,7 @@ macro_rules! as_text {
 
 as_text!(Span);
 as_text!(Size);
+as_text!(Money);
 
 #[cfg(test)]
 mod tests {
@@ -164,6 +210,17 @@ mod tests {
         }
         for text in ["", "s", "5 parsecs", "-1s", "1.5s"] {
             assert!(Span::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_read_back_as_they_are_shown() {
+        for (text, nano) in [("5", 5_000_000_000), ("0.25", 250_000_000), ("0", 0), ("0.000000001", 1)] {
+            let money = Money::parse(text).unwrap();
+            assert_eq!((money.0, money.to_string().as_str()), (nano, text));
+        }
+        for text in ["", ".5", "1,50", "-1", "1.0000000001", "99999999999999"] {
+            assert!(Money::parse(text).is_err(), "{text}");
         }
     }
 

@@ -14,7 +14,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use tokio::sync::mpsc;
 
 pub use self::endpoint::{API_VERSION, ApiKey, BASE_URL, Endpoint, EndpointError, Patience};
-use self::endpoint::{headers, host_of, http_client, messages_url};
+use self::endpoint::{headers, host_of, http_client, messages_url, models_url};
 
 use super::error::{ErrorKind, ModelError, Target};
 use super::failure::{self, Answer};
@@ -22,6 +22,7 @@ use super::wire::{self, Profile, Style};
 use super::{Conversation, Progress, Reply};
 
 mod endpoint;
+mod models;
 mod receive;
 
 /// The API's limit on a request. Checked here, since the server may close the connection instead of answering.
@@ -37,6 +38,7 @@ const ERROR_BODY_WAIT: Duration = Duration::from_secs(10);
 pub struct Client {
     http: reqwest::Client,
     url: reqwest::Url,
+    models_url: reqwest::Url,
     headers: HeaderMap,
     style: Style,
     patience: Patience,
@@ -57,6 +59,7 @@ impl Client {
     /// See [`EndpointError`].
     pub fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
         let url = messages_url(&endpoint.base_url)?;
+        let models_url = models_url(&url);
         let host = host_of(&url);
         Ok(Self {
             http: http_client(&url, endpoint.extra_ca.as_deref())?,
@@ -64,6 +67,7 @@ impl Client {
             style: endpoint.style,
             patience: endpoint.patience,
             url,
+            models_url,
             host,
         })
     }

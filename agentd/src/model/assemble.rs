@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::block::OpenBlock;
 use super::object::Object;
+use super::price::Bill;
 use super::stream::{Delta, StreamEvent};
 use super::{BlockKind, Progress, Reply, ReplyBlock, StopReason};
 
@@ -16,7 +17,7 @@ use super::{BlockKind, Progress, Reply, ReplyBlock, StopReason};
 const DELTA_KEYS: [&str; 4] = ["stop_reason", "stop_sequence", "stop_details", "container"];
 
 /// Values beside `delta` in `message_delta` that become the message's.
-const EVENT_KEYS: [&str; 2] = ["context_management", "input_transformations"];
+const EVENT_KEYS: [&str; 3] = ["context_management", "input_transformations", "diagnostics"];
 
 /// Values of `message_delta.usage` that replace the message's.
 const USAGE_KEYS: [&str; 7] = [
@@ -100,6 +101,10 @@ impl Assembler {
             return None;
         }
         let id = self.message.text("id");
+        let model = self.message.text("model");
+        let usage = self.usage.unwrap_or_default();
+        let main = last_message(&usage);
+        let bill = bill(&usage);
         let blocks: Vec<ReplyBlock> = self
             .blocks
             .into_iter()
@@ -111,10 +116,18 @@ impl Assembler {
         let blocks = usable_after_fallback(blocks);
         Some(Reply {
             id,
-            model: self.message.text("model"),
             stop: stop_reason(&self.message, &blocks),
             blocks,
-            usage: self.usage.as_ref().map(tokens).unwrap_or_default(),
+            usage: Usage {
+                input_tokens: bill.input,
+                cache_write_tokens: bill.write_5m + bill.write_1h,
+                cache_read_tokens: bill.read,
+                output_tokens: bill.output,
+                cost_nanousd: bill.nanousd(&model),
+            },
+            context_tokens: main.prompt() + main.output,
+            cache_miss: cache_miss(&self.message),
+            model,
             request_id,
         })
     }
@@ -203,14 +216,48 @@ fn stop_reason(message: &Object, blocks: &[ReplyBlock]) -> StopReason {
     }
 }
 
-fn tokens(usage: &Object) -> Usage {
-    let count = |key: &str| usage.get(key).map(RawValue::get).and_then(whole_number).unwrap_or_default();
-    Usage {
-        input_tokens: count("input_tokens"),
-        cache_write_tokens: count("cache_creation_input_tokens"),
-        cache_read_tokens: count("cache_read_input_tokens"),
-        output_tokens: count("output_tokens"),
+/// What a reply is billed for. With iterations on the server each has its own numbers, and the totals leave some out.
+fn bill(usage: &Object) -> Bill {
+    let parts = iterations(usage);
+    let us = usage.text("inference_geo") == "us";
+    let fast = usage.text("speed") == "fast";
+    let sum = if parts.is_empty() { tokens(usage) } else { parts.iter().map(tokens).fold(Bill::default(), Bill::plus) };
+    Bill { us, fast, ..sum }
+}
+
+/// The tokens of the last message proper: what the conversation holds now.
+fn last_message(usage: &Object) -> Bill {
+    let parts = iterations(usage);
+    parts.iter().rfind(|part| part.text("type") == "message").map_or_else(|| tokens(usage), tokens)
+}
+
+fn iterations(usage: &Object) -> Vec<Object> {
+    usage.read("iterations").unwrap_or_default()
+}
+
+fn tokens(usage: &Object) -> Bill {
+    let count = |usage: &Object, key: &str| usage.get(key).map(RawValue::get).and_then(whole_number);
+    let split: Object = usage.read("cache_creation").unwrap_or_default();
+    let written = count(usage, "cache_creation_input_tokens").unwrap_or_default();
+    // The split comes at the start only; the total counts.
+    let write_1h = count(&split, "ephemeral_1h_input_tokens").unwrap_or_default().min(written);
+    Bill {
+        input: count(usage, "input_tokens").unwrap_or_default(),
+        write_5m: written - write_1h,
+        write_1h,
+        read: count(usage, "cache_read_input_tokens").unwrap_or_default(),
+        output: count(usage, "output_tokens").unwrap_or_default(),
+        ..Bill::default()
     }
+}
+
+/// The server's word why its cache was not read: a text, or an object with a type.
+fn cache_miss(message: &Object) -> Option<String> {
+    let diagnostics: Object = message.read("diagnostics")?;
+    diagnostics.read::<String>("cache_miss_reason").or_else(|| {
+        let reason: Object = diagnostics.read("cache_miss_reason")?;
+        reason.read("type")
+    })
 }
 
 /// A count of tokens; some servers write `12.0`.

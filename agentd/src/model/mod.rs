@@ -13,6 +13,7 @@ mod capabilities;
 pub mod error;
 mod failure;
 mod object;
+mod price;
 mod progress;
 pub mod retry;
 mod scenario;
@@ -23,8 +24,9 @@ mod stream;
 mod tools;
 pub mod wire;
 
+pub use crate::effort::Effort;
 pub use anthropic::ApiKey;
-pub use capabilities::Effort;
+pub use capabilities::{Capabilities, of as capabilities_of};
 pub use error::{ErrorKind, ModelError};
 pub use tools::tool_definitions;
 pub use wire::{Profile, is_thinking};
@@ -92,6 +94,14 @@ pub struct Conversation {
     pub model: String,
     /// Output limit in tokens, thinking included.
     pub max_tokens: u32,
+    /// The effort asked for, on models that take one; else the model's default.
+    pub effort: Option<Effort>,
+    /// What the model takes, when it is known better than the built-in table knows.
+    pub takes: Option<Arc<Capabilities>>,
+    /// The reply before, so that the server can tell why its cache was missed.
+    pub previous: Option<String>,
+    /// The server is to answer with a summary of the conversation instead of a reply.
+    pub compact: bool,
     /// Frozen at the session's start.
     pub system: String,
     /// Tool definitions as sent, frozen at the session's start.
@@ -131,8 +141,12 @@ pub struct Reply {
     pub blocks: Vec<ReplyBlock>,
     /// Why it stopped.
     pub stop: StopReason,
-    /// Tokens.
+    /// Tokens and their price.
     pub usage: proto::event::Usage,
+    /// Tokens of the whole conversation with this reply; 0 = not known.
+    pub context_tokens: u64,
+    /// The server's word why its cache was not read.
+    pub cache_miss: Option<String>,
     /// The `request-id` header.
     pub request_id: Option<String>,
 }

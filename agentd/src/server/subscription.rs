@@ -4,29 +4,61 @@
 use std::sync::Arc;
 
 use proto::ids::{Seq, SessionId};
-use proto::response::{CaughtUp, EventFrame, Lagged, ServerFrame};
+use proto::response::{Attendee, CaughtUp, EventFrame, Lagged, Presence, ServerFrame};
 use tokio::sync::mpsc;
 
 use super::Server;
 use super::convert;
+use crate::session::Subscription;
 use crate::session::fanout::Outgoing;
-use crate::session::{SessionHandle, Subscription};
+use crate::store::SessionRow;
 
 /// Rows read from the store at once.
 const PAGE: u32 = 500;
+
+/// What a pump starts from.
+pub(super) enum Source {
+    /// A session with an actor, which the client is attached to.
+    Awake(Box<Subscription>),
+    /// A session that rests with a long log: its rows are sent before it is woken.
+    Resting {
+        /// The session.
+        row: Box<SessionRow>,
+        /// Who attaches.
+        client: Attendee,
+    },
+}
 
 /// Pumps until the client goes or is cut off. However this ends, the queue goes with it, and with that the client's place in
 /// the session's fan-out.
 pub(super) async fn pump(
     server: Arc<Server>,
-    session: SessionHandle,
+    id: SessionId,
     since: Seq,
-    mut subscription: Subscription,
+    source: Source,
     frames: mpsc::Sender<ServerFrame>,
 ) {
-    let id = session.id();
-    let Some(mut sent) = replay(&server, id, since, subscription.head, &frames).await else {
+    let head = match &source {
+        Source::Awake(subscription) => subscription.head,
+        Source::Resting { row, .. } => row.head,
+    };
+    let Some(mut sent) = replay(&server, id, since, head, &frames).await else { return };
+    if frames.send(ServerFrame::CaughtUp(CaughtUp { session: id, seq: sent })).await.is_err() {
         return;
+    }
+    let mut subscription = match source {
+        Source::Awake(subscription) => subscription,
+        Source::Resting { row, client } => match wake(&server, *row, client).await {
+            Some(subscription) => {
+                let Some(now) = replay(&server, id, sent, subscription.head, &frames).await else { return };
+                sent = now;
+                subscription
+            }
+            None => {
+                let _ = frames.send(ServerFrame::Lagged(Lagged { session: id, after: sent })).await;
+                return;
+            }
+        },
     };
     while let Some(outgoing) = subscription.queue.recv().await {
         let frame = match outgoing {
@@ -37,6 +69,7 @@ pub(super) async fn pump(
                 ServerFrame::Event(EventFrame { session: id, event: convert::event(&row) })
             }
             Outgoing::Live(live) => ServerFrame::Live(live.as_ref().clone()),
+            Outgoing::Presence(clients) => ServerFrame::Presence(Presence { session: id, clients: clients.to_vec() }),
         };
         if frames.send(frame).await.is_err() {
             return;
@@ -73,7 +106,14 @@ async fn replay(
             frames.send(frame).await.ok()?;
         }
     }
-    let sent = sent.max(head.min(since));
-    frames.send(ServerFrame::CaughtUp(CaughtUp { session, seq: sent })).await.ok()?;
     Some(sent)
+}
+
+async fn wake(server: &Server, row: SessionRow, client: Attendee) -> Option<Box<Subscription>> {
+    let id = row.id;
+    let attached = match server.registry.wake(row).await {
+        Ok(session) => session.attach(client).await,
+        Err(error) => Err(error),
+    };
+    attached.inspect_err(|error| tracing::error!(session = %id, %error, "a session cannot be woken")).ok().map(Box::new)
 }

@@ -7,6 +7,7 @@
 //! Invariant: rows are published only after they are on disk, in order, without gaps. When the disk fails the state in
 //! memory is dropped and read again from the log: the log is the truth.
 
+mod jobs;
 pub(super) mod wishes;
 
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use proto::ids::{PromptId, Seq, SessionId, Timestamp, UndoId};
 use proto::response::{SessionInfo, Undone};
 use proto::secret::EnvVars;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -24,13 +25,14 @@ use super::audit::Auditor;
 use super::command::{Command, Reply, state_of};
 use super::deeds::Deeds;
 use super::fanout::Fanout;
-use super::machine::{Effect, Input, Machine, Phase, Step};
+use super::machine::{Effect, Input, Machine, Phase, Step, Surroundings};
 use super::news::News;
 use super::open::OpenPieces;
+use super::serving::Served;
 use super::spec::Spec;
 use super::trail::Trail;
 use super::{Context, storage_error};
-use crate::store::entry::Entry;
+use crate::store::entry::{Entry, Settings};
 use crate::store::{LogRow, NewRow, SessionRow, StoreError};
 
 /// News that may wait: progress is coalesced by its senders when this fills.
@@ -57,6 +59,8 @@ pub(super) struct Actor {
     /// Clients that wait for the row of an undo.
     pub(super) undo_waiters: Vec<(UndoId, Reply<Undone>)>,
     pub(super) fanout: Fanout,
+    /// Told by clients that go.
+    pub(super) left: Arc<Notify>,
     pub(super) open: OpenPieces,
     pub(super) trail: Trail,
     pub(super) auditor: Auditor,
@@ -85,6 +89,7 @@ impl Actor {
             undos: HashMap::new(),
             undo_waiters: Vec::new(),
             fanout: Fanout::default(),
+            left: Arc::default(),
             open: OpenPieces::default(),
             trail: Trail::default(),
             auditor: Auditor::default(),
@@ -105,6 +110,8 @@ impl Actor {
         self.prompts.clear();
         self.undos.clear();
         self.auditor = Auditor::default();
+        // The store keeps these in step with the log, and knows better where rows came from another session.
+        let (name, archived) = (self.row.name.clone(), self.row.archived);
         loop {
             let rows = self.context.store.rows(self.id, self.head, REPLAY_PAGE).await?;
             let whole = rows.len() == REPLAY_PAGE as usize;
@@ -115,6 +122,7 @@ impl Actor {
                 self.note(row.seq, row.at, &row.entry);
             }
             if !whole {
+                (self.row.name, self.row.archived) = (name, archived);
                 return Ok(());
             }
         }
@@ -152,8 +160,25 @@ impl Actor {
             | Entry::ApprovalClosed { .. }
             | Entry::CallStarted { .. }
             | Entry::InterruptRequested { .. }
+            | Entry::PauseAsked { .. }
+            | Entry::PauseClosed { .. }
+            | Entry::SettingsChanged { .. }
+            | Entry::CompactionStarted { .. }
+            | Entry::Compacted(_)
+            | Entry::Steered { .. }
+            | Entry::NotesGiven { .. }
+            | Entry::Rewound { .. }
             | Entry::ThinkingStripped { .. }
             | Entry::UndoStarted(_)
+            | Entry::JobStarted(_)
+            | Entry::JobEnded(_)
+            | Entry::JobSilent(_)
+            | Entry::JobStopAsked { .. }
+            | Entry::BackgroundAsked { .. }
+            | Entry::TurnWoken { .. }
+            | Entry::JobsTold { .. }
+            | Entry::WakesSpent { .. }
+            | Entry::Forked(_)
             | Entry::RuleKept { .. }
             | Entry::Notice { .. } => {}
         }
@@ -163,16 +188,21 @@ impl Actor {
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>, stop: CancellationToken) {
         self.deeds.find_shell();
         self.take(Input::Resumed).await;
+        let left = Arc::clone(&self.left);
         loop {
             let deadline = self.machine.deadline();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 command = inbox.recv() => match command {
-                    Some(command) => self.command(command).await,
+                    Some(command) => match self.command(command).await {
+                        Served::Done => {}
+                        Served::Retired => break,
+                    },
                     None => break,
                 },
                 Some(news) = self.news.recv() => self.hear(news).await,
+                () = left.notified() => self.fanout.tell_presence(),
                 () = tokio::time::sleep(RECOVER_PAUSE), if self.stale.is_some() => self.recover().await,
                 () = sleep_until(deadline), if deadline.is_some() && self.stale.is_none() => self.take(Input::TimerFired).await,
             }
@@ -186,6 +216,8 @@ impl Actor {
             return;
         }
         match news {
+            // A summary is for the model.
+            News::Progress { .. } if self.machine.is_compacting() => {}
             News::Progress { request, progress } => {
                 for live in self.open.progress(self.id, request, progress) {
                     self.fanout.live(&Arc::new(live));
@@ -200,14 +232,26 @@ impl Actor {
                 let instance = shell.instance();
                 self.deeds.shell_up(shell);
                 self.take(Input::ShellReady { instance }).await;
+                self.settle_jobs(Some(instance));
                 if launched && self.head > Seq(1) && self.deeds.had_shell() {
                     let text =
                         "A new shell was started; variables, functions and background jobs of the old one are gone.";
                     self.take(Input::Noticed { text: text.to_owned() }).await;
                 }
             }
-            News::ShellAbsent => self.deeds.shell_absent(),
-            News::ShellFailed { error } => self.deeds.shell_failed(error),
+            News::ShellAbsent => {
+                self.deeds.shell_absent();
+                self.settle_jobs(None);
+            }
+            News::ShellFailed { error } => {
+                self.deeds.shell_failed(error);
+                self.settle_jobs(None);
+            }
+            News::JobsChanged { instance } => {
+                if self.deeds.is_up(instance) {
+                    self.deeds.sync_jobs(&self.machine);
+                }
+            }
             News::ShellLost { instance } => self.shell_lost(instance).await,
             News::Unanswered { what, instance } => {
                 // Else the next try would go to the shell that is gone.
@@ -222,6 +266,7 @@ impl Actor {
         if self.deeds.shell_lost(instance) {
             let text = "The session's shell process died; its commands were ended. The next call gets a new shell.";
             self.take(Input::Noticed { text: text.to_owned() }).await;
+            self.settle_jobs(None);
         }
     }
 
@@ -231,6 +276,7 @@ impl Actor {
             return;
         }
         let now = Timestamp::now();
+        self.machine.surround(self.surroundings(now));
         let step = self.machine.step(now, &mut Uuid::now_v7, input);
         if let Err(error) = self.carry_out(now, step).await {
             self.storage_failed(error);
@@ -238,8 +284,9 @@ impl Actor {
     }
 
     async fn carry_out(&mut self, now: Timestamp, step: Step) -> Result<(), StoreError> {
-        // A prompt that is not on disk was not accepted: nothing is asked of the model for it.
-        let begins = step.entries.iter().any(|entry| matches!(entry, Entry::PromptAccepted(_)));
+        // A prompt that is not on disk was not accepted: nothing is asked of the model for it. Nor for the end of a job.
+        let is_beginning = |entry: &Entry| matches!(entry, Entry::PromptAccepted(_) | Entry::TurnWoken { .. });
+        let begins = step.entries.iter().any(is_beginning);
         let (late, early): (Vec<Effect>, Vec<Effect>) =
             step.effects.into_iter().partition(|effect| begins || effect.waits_for_disk());
         if !step.entries.is_empty() {
@@ -259,6 +306,7 @@ impl Actor {
             for row in rows {
                 let entry = Arc::unwrap_or_clone(row.entry);
                 self.trail.log(self.id, row.seq, &entry, self.context.config().log.prompts);
+                self.context.spent.add(row.at, &entry);
                 self.note(row.seq, row.at, &entry);
                 self.fanout.row(&Arc::new(LogRow { seq: row.seq, at: row.at, entry }));
             }
@@ -298,12 +346,30 @@ impl Actor {
         self.take(Input::Resumed).await;
     }
 
+    /// What the requests are made with.
+    pub(super) fn settings(&self) -> Settings {
+        self.machine.settings().cloned().unwrap_or_else(|| self.spec.settings())
+    }
+
+    fn surroundings(&self, now: Timestamp) -> Surroundings {
+        Surroundings {
+            day_nanousd: self.context.spent.today(now),
+            window_tokens: self.context.window(&self.spec, &self.settings().model),
+        }
+    }
+
     pub(super) fn info(&self) -> SessionInfo {
+        let settings = self.settings();
         SessionInfo {
+            max_tokens: settings.max_tokens,
+            effort: settings.effort.map(|effort| effort.as_str().to_owned()),
+            usage: self.machine.account().usage,
+            context_tokens: self.machine.account().context_tokens(),
+            context_window: self.context.window(&self.spec, &settings.model),
             id: self.id,
             name: self.row.name.clone(),
             cwd: self.row.cwd.clone(),
-            model: self.spec.model.clone(),
+            model: settings.model,
             provider: self.spec.provider().to_owned(),
             state: state_of(&self.machine),
             created_at: self.row.created_at,
@@ -317,8 +383,14 @@ impl Actor {
             shim_pid: self.deeds.shim_pid(),
             next_try: match self.machine.phase() {
                 Phase::Backoff(_, _, pause) => Some(pause.until),
-                Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Calling(..) | Phase::Undoing(_) => None,
+                Phase::Idle
+                | Phase::Ready(_)
+                | Phase::Requesting(..)
+                | Phase::Paused(..)
+                | Phase::Calling(..)
+                | Phase::Undoing(_) => None,
             },
+            jobs: u32::try_from(self.machine.jobs().running().count()).unwrap_or(u32::MAX),
             mode: self.machine.mode(),
         }
     }

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use proto::approval::{Decider, Verdict};
 use proto::audit::{AuditEvent, Audited};
 use proto::event::Outcome;
-use proto::ids::{CallId, Seq, SessionId, Timestamp};
+use proto::ids::{CallId, JobId, Seq, SessionId, Timestamp};
 
 use crate::store::entry::{CallResult, Entry, Expect, StoredCall, StoredInput, StoredKind};
+use crate::store::job::JobEnd;
 use crate::tools::call::{self, Parsed};
 
 /// The calls of the present reply, as far as the audit knows them.
@@ -18,9 +19,11 @@ use crate::tools::call::{self, Parsed};
 pub(super) struct Auditor {
     workspace: String,
     calls: HashMap<CallId, Seen>,
+    /// Background commands that run, each with the call that was decided about.
+    jobs: HashMap<JobId, (CallId, Seen)>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Seen {
     tool: String,
     command: String,
@@ -66,18 +69,39 @@ impl Auditor {
                 return Some(self.row(session, seq, at, *call, AuditEvent::Started)?.0);
             }
             Entry::CallFinished(result) => return self.finished(session, seq, at, result),
-            Entry::PromptAccepted(_)
+            Entry::JobStarted(start) => {
+                if let Some(seen) = self.calls.get(&start.call) {
+                    self.jobs.insert(start.job, (start.call, seen.clone()));
+                }
+            }
+            Entry::JobEnded(end) => return self.job_ended(session, seq, at, end),
+            Entry::JobSilent(_)
+            | Entry::JobStopAsked { .. }
+            | Entry::BackgroundAsked { .. }
+            | Entry::TurnWoken { .. }
+            | Entry::JobsTold { .. }
+            | Entry::WakesSpent { .. }
+            | Entry::PromptAccepted(_)
             | Entry::PromptWithdrawn { .. }
             | Entry::TurnStarted { .. }
             | Entry::RequestSent { .. }
             | Entry::RequestFailed { .. }
             | Entry::Nudged { .. }
             | Entry::ThinkingStripped { .. }
+            | Entry::PauseAsked { .. }
+            | Entry::PauseClosed { .. }
+            | Entry::SettingsChanged { .. }
+            | Entry::CompactionStarted { .. }
+            | Entry::Compacted(_)
+            | Entry::Steered { .. }
+            | Entry::NotesGiven { .. }
+            | Entry::Rewound { .. }
             | Entry::InterruptRequested { .. }
             | Entry::TurnEnded { .. }
             | Entry::Notice { .. }
             | Entry::Renamed { .. }
             | Entry::Archived { .. }
+            | Entry::Forked(_)
             | Entry::UndoStarted(_)
             | Entry::UndoEnded(_)
             | Entry::ModeChanged { .. }
@@ -109,10 +133,31 @@ impl Auditor {
             | Outcome::Interrupted {}
             | Outcome::Denied {}
             | Outcome::NotRun {}
-            | Outcome::Unknown {} => None,
+            | Outcome::Unknown {}
+            | Outcome::Background { .. } => None,
         };
         row.outcome = Some(result.outcome.clone());
         row.duration_ms = Some(result.duration_ms);
+        Some(row)
+    }
+
+    /// A background command is over: the result of what was allowed when its call ran.
+    fn job_ended(&mut self, session: SessionId, seq: Seq, at: Timestamp, end: &JobEnd) -> Option<Audited> {
+        let (call, seen) = self.jobs.remove(&end.job)?;
+        let mut row = self.row_of(&seen, session, seq, at, call, AuditEvent::Ended);
+        row.exit_status = match end.outcome {
+            Outcome::Exited { status } => Some(status),
+            Outcome::Done {}
+            | Outcome::Failed {}
+            | Outcome::TimedOut { .. }
+            | Outcome::Interrupted {}
+            | Outcome::Denied {}
+            | Outcome::NotRun {}
+            | Outcome::Unknown {}
+            | Outcome::Background { .. } => None,
+        };
+        row.outcome = Some(end.outcome.clone());
+        row.duration_ms = Some(end.duration_ms);
         Some(row)
     }
 
@@ -126,7 +171,19 @@ impl Auditor {
         event: AuditEvent,
     ) -> Option<(Audited, bool)> {
         let seen = self.calls.get(&call)?;
-        let audited = Audited {
+        Some((self.row_of(seen, session, seq, at, call, event), seen.started))
+    }
+
+    fn row_of(
+        &self,
+        seen: &Seen,
+        session: SessionId,
+        seq: Seq,
+        at: Timestamp,
+        call: CallId,
+        event: AuditEvent,
+    ) -> Audited {
+        Audited {
             at,
             session,
             seq,
@@ -142,8 +199,7 @@ impl Auditor {
             outcome: None,
             exit_status: None,
             duration_ms: None,
-        };
-        Some((audited, seen.started))
+        }
     }
 }
 
@@ -179,7 +235,10 @@ fn seen(call: &StoredCall) -> Seen {
     let command = match &call.input {
         StoredInput::Valid(input) => match call::parse(&call.tool, input) {
             Ok(Parsed::Command(command)) => command,
-            Ok(Parsed::Restart | Parsed::Editor(_) | Parsed::Search(_)) | Err(_) => call::title(&call.tool, input),
+            Ok(Parsed::Background(input)) => input.command,
+            Ok(Parsed::Restart | Parsed::Editor(_) | Parsed::Search(_) | Parsed::Job(_)) | Err(_) => {
+                call::title(&call.tool, input)
+            }
         },
         StoredInput::Broken(_) => call.tool.clone(),
     };

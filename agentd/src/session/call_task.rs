@@ -23,6 +23,7 @@ use crate::policy::{Reported, ShellFacts};
 use crate::shell::recover::{self, Remains};
 use crate::shell::{Shell, ShellError, ShellLimits};
 use crate::store::entry::Expect;
+use crate::store::job::JobStart;
 use crate::tools::call::{self, Ended, Parsed, Prospect, RunSpec};
 use crate::tools::{ToolResult, bash, output};
 
@@ -48,6 +49,8 @@ pub(super) struct CallJob {
     pub mode: Mode,
     /// The session's own rules.
     pub session_rules: Vec<String>,
+    /// The session's background commands, for the tools that speak of them.
+    pub jobs: Vec<JobStart>,
     /// A restart of the shell stands behind it in the same reply.
     pub restart_follows: bool,
     /// Run it; else only find out what it would do.
@@ -164,9 +167,14 @@ async fn execute(
     };
     let deadline = context.config().shell.deadline.get();
     let deadline = if job.restart_follows { deadline.min(RESTART_PATIENCE) } else { deadline };
-    let spec = RunSpec { call: job.call, expect: order.expect.clone(), again: order.again, deadline };
+    let spec =
+        RunSpec { call: job.call, expect: order.expect.clone(), again: order.again, deadline, jobs: job.jobs.clone() };
     match run_with_output(&spec, &parsed, shell, news).await {
-        Ok(Ended { result, duration }) => {
+        Ok(Ended { result, duration, job: new }) => {
+            if let Some(new) = new {
+                let started = Input::JobStarted { call: job.call, new: Box::new(new) };
+                let _ = news.send(News::Happened(Box::new(started))).await;
+            }
             ended(job.call, result, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
         }
         Err(ShellError::Lost) => what_remains(session, job.call, shell.limits(), context),
@@ -213,7 +221,7 @@ fn what_remains(session: SessionId, call: CallId, limits: &ShellLimits, context:
 }
 
 /// The last part of what a command wrote before its shim died.
-fn captured(spool: &Path) -> String {
+pub(super) fn captured(spool: &Path) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let mut bytes = Vec::new();
     let read = std::fs::File::open(spool).and_then(|mut file| {

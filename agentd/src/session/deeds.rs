@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proto::ids::{ApprovalId, CallId, RequestId, SessionId};
+use proto::ids::{ApprovalId, CallId, JobId, RequestId, SessionId};
 use proto::secret::EnvVars;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -13,14 +13,15 @@ use uuid::Uuid;
 use super::Context;
 use super::call_task::{self, CallJob};
 use super::file_task::{self, Look, UndoTry};
-use super::keep_rule;
 use super::machine::{Effect, Input, Machine};
 use super::news::News;
 use super::request_task::{self, RequestJob};
 use super::shell_task;
 use super::spec::Spec;
+use super::{job_task, keep_rule};
 use crate::model::Conversation;
 use crate::shell::Shell;
+use crate::store::job::JobStart;
 use crate::tools::undo;
 
 /// Output pieces that may wait between a command and its session; the shell drops pieces for a slow session, never
@@ -65,6 +66,7 @@ enum Waiting {
     Forget(CallId),
     Undo(UndoTry),
     Look(Look),
+    Jobs(job_task::Look, Vec<job_task::Known>),
 }
 
 impl Deeds {
@@ -117,8 +119,63 @@ impl Deeds {
             Effect::CancelCall { call } => self.for_shell(Waiting::Cancel(call)),
             Effect::ForgetCall { call } => self.for_shell(Waiting::Forget(call)),
             Effect::RunUndo(order) => self.undo(UndoTry { order, tries: 0 }),
+            Effect::SyncJobs => self.sync_jobs(machine),
+            Effect::StopJob { job } => self.stop_job(job),
+            Effect::ForgetJob { job } => {
+                // A shell that is not there has nothing to forget.
+                if let Slot::Up(shell) = &self.shell {
+                    let shell = shell.clone();
+                    self.tasks.spawn(async move { shell.forget(CallId(job.0)).await });
+                }
+            }
+            Effect::BackgroundCall { call, job } => {
+                if let Slot::Up(shell) = &self.shell {
+                    self.tasks.spawn(job_task::background(call, job, shell.clone(), self.news.clone()));
+                }
+            }
             Effect::KeepRule { approval, toml } => self.keep_rule(approval, toml),
         }
+    }
+
+    /// Asks the shell what became of the jobs that run; without one there is nobody to ask, which is found out elsewhere.
+    pub(super) fn sync_jobs(&mut self, machine: &Machine) {
+        let running: Vec<_> = machine.jobs().running().cloned().collect();
+        if let Slot::Up(shell) = &self.shell
+            && !running.is_empty()
+        {
+            self.tasks.spawn(job_task::sync(running, shell.clone(), self.news.clone()));
+        }
+    }
+
+    /// Finds out what is known of jobs whose shim is gone.
+    pub(super) fn settle_jobs(&mut self, gone: Vec<JobStart>) {
+        let (context, news) = (Arc::clone(&self.context), self.news.clone());
+        self.tasks.spawn(job_task::settle(gone, self.session, context, news));
+    }
+
+    /// Begins to end a job.
+    pub(super) fn stop_job(&mut self, job: JobId) {
+        if let Slot::Up(shell) = &self.shell {
+            self.tasks.spawn(job_task::stop(job, shell.clone()));
+        }
+    }
+
+    /// Looks at jobs for a client, when it is known whether there is a shell.
+    pub(super) fn look_at_jobs(&mut self, look: job_task::Look, known: Vec<job_task::Known>) {
+        match &self.shell {
+            Slot::Up(shell) => {
+                self.tasks.spawn(job_task::look(look, self.session, known, Some(shell.clone())));
+            }
+            Slot::Coming { .. } => self.waiting.push(Waiting::Jobs(look, known)),
+            Slot::None => {
+                self.tasks.spawn(job_task::look(look, self.session, known, None));
+            }
+        }
+    }
+
+    /// Whether this shim is the present one.
+    pub(super) fn is_up(&self, instance: Uuid) -> bool {
+        matches!(&self.shell, Slot::Up(shell) if shell.instance() == instance)
     }
 
     /// Takes edits back.
@@ -146,12 +203,18 @@ impl Deeds {
         if let Some((_, task)) = self.request.take() {
             task.abort();
         }
+        let settings = machine.settings().cloned().unwrap_or_else(|| self.spec.settings());
+        let takes = self.context.capabilities(&self.spec, &settings.model);
         let conversation = Conversation {
-            model: self.spec.model.clone(),
-            max_tokens: self.spec.max_tokens,
+            max_tokens: takes.as_ref().map_or(settings.max_tokens, |takes| settings.max_tokens.min(takes.output)),
+            effort: settings.effort,
+            previous: machine.account().previous().map(str::to_owned),
+            compact: machine.compacts_on_server(),
+            takes,
+            model: settings.model,
             system: self.spec.system.clone(),
             tools: self.spec.tools.clone(),
-            messages: machine.history().to_vec(),
+            messages: machine.messages(),
         };
         let under_way = attempt > 1 || machine.turn().is_some_and(|turn| turn.requests > 1);
         let job = RequestJob { request, attempt, conversation, under_way, spec: Arc::clone(&self.spec) };
@@ -193,6 +256,9 @@ impl Deeds {
             Waiting::Undo(this) => {
                 self.tasks.spawn(file_task::run_undo(this, shell, self.news.clone()));
             }
+            Waiting::Jobs(look, known) => {
+                self.tasks.spawn(job_task::look(look, self.session, known, Some(shell)));
+            }
             Waiting::Look(look) => {
                 self.tasks.spawn(file_task::run_look(look, shell, self.news.clone()));
             }
@@ -231,6 +297,12 @@ impl Deeds {
             watched.lost().await;
             let _ = news.send(News::ShellLost { instance: watched.instance() }).await;
         });
+        let (news, mut changed, instance) = (self.news.clone(), shell.jobs_changed(), shell.instance());
+        self.tasks.spawn(async move {
+            while changed.changed().await.is_ok() {
+                let _ = news.send(News::JobsChanged { instance }).await;
+            }
+        });
         for what in std::mem::take(&mut self.waiting) {
             self.hand_over(what, shell.clone());
         }
@@ -247,6 +319,14 @@ impl Deeds {
         self.shell = Slot::None;
         if wanted {
             self.come(true);
+        } else {
+            // Looks start no shell.
+            for what in std::mem::take(&mut self.waiting) {
+                match what {
+                    Waiting::Jobs(look, known) => self.look_at_jobs(look, known),
+                    other => self.waiting.push(other),
+                }
+            }
         }
     }
 
@@ -259,6 +339,10 @@ impl Deeds {
                 Waiting::Undo(this) => file_task::over(undo::no_shell(&this.order, &error)),
                 Waiting::Look(look) => {
                     let _ = look.reply.send(Err(file_task::unreachable_shell(&error)));
+                    continue;
+                }
+                Waiting::Jobs(look, known) => {
+                    self.look_at_jobs(look, known);
                     continue;
                 }
                 Waiting::Cancel(_) | Waiting::Forget(_) => continue,
@@ -274,8 +358,9 @@ impl Deeds {
     pub(super) fn shell_lost(&mut self, instance: Uuid) -> bool {
         let present = matches!(&self.shell, Slot::Up(shell) if shell.instance() == instance);
         if present {
-            self.shell = Slot::None;
             self.had_shell = true;
+            // What it left running must not wait for the next call to be ended.
+            self.come(false);
         }
         present
     }
@@ -323,6 +408,7 @@ fn job_of(machine: &Machine, call: CallId) -> Option<CallJob> {
         input: found.runs()?.clone(),
         facts: machine.facts(),
         mode: machine.mode(),
+        jobs: machine.jobs().all().cloned().collect(),
         session_rules: machine.session_rules().map(str::to_owned).collect(),
         restart_follows: machine.restart_follows(call),
         run: None,

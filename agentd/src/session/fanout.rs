@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use proto::live::Live;
-use proto::request::ClientInfo;
+use proto::response::Attendee;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -25,13 +25,15 @@ pub enum Outgoing {
     Row(Arc<LogRow>),
     /// A piece of something unfinished.
     Live(Arc<Live>),
+    /// Who is attached, now.
+    Presence(Arc<[Attendee]>),
 }
 
 /// One attached client.
 #[derive(Debug)]
 struct Subscriber {
     id: SubscriberId,
-    client: ClientInfo,
+    client: Attendee,
     queue: mpsc::Sender<Outgoing>,
 }
 
@@ -44,11 +46,13 @@ pub struct SubscriberId(u64);
 pub struct Fanout {
     subscribers: Vec<Subscriber>,
     made: u64,
+    /// Whom the clients were last told of.
+    told: Vec<Attendee>,
 }
 
 impl Fanout {
     /// Attaches a client until it drops its queue's end; the queue closes when it is cut off.
-    pub fn add(&mut self, client: ClientInfo) -> (SubscriberId, mpsc::Receiver<Outgoing>) {
+    pub fn add(&mut self, client: Attendee) -> (SubscriberId, mpsc::Receiver<Outgoing>) {
         self.subscribers.retain(|subscriber| !subscriber.queue.is_closed());
         let (queue, receiver) = mpsc::channel(QUEUE_MAX);
         self.made += 1;
@@ -88,9 +92,24 @@ impl Fanout {
         }
     }
 
+    /// Tells everybody who is attached, when that is not what they were told last.
+    pub fn tell_presence(&mut self) {
+        self.subscribers.retain(|subscriber| !subscriber.queue.is_closed());
+        let here = self.clients();
+        if here == self.told {
+            return;
+        }
+        self.told.clone_from(&here);
+        let here: Arc<[Attendee]> = here.into();
+        for subscriber in &self.subscribers {
+            // Who has no room is told by the next change, or by attaching again.
+            let _ = subscriber.queue.try_send(Outgoing::Presence(Arc::clone(&here)));
+        }
+    }
+
     /// The attached clients. Who dropped its queue is gone, however its connection ended.
     #[must_use]
-    pub fn clients(&self) -> Vec<ClientInfo> {
+    pub fn clients(&self) -> Vec<Attendee> {
         let here = self.subscribers.iter().filter(|subscriber| !subscriber.queue.is_closed());
         here.map(|subscriber| subscriber.client.clone()).collect()
     }
@@ -100,11 +119,16 @@ impl Fanout {
 mod tests {
     use super::*;
     use crate::store::entry::Entry;
+    use proto::handshake::Role;
     use proto::ids::{CallId, Seq, SessionId, Timestamp};
     use proto::live::LiveOutput;
 
     fn row(seq: u64) -> Arc<LogRow> {
         Arc::new(LogRow { seq: Seq(seq), at: Timestamp(0), entry: Entry::Notice { text: String::new() } })
+    }
+
+    fn client(program: &str) -> Attendee {
+        Attendee { program: program.into(), terminal: String::new(), role: Role::Driver }
     }
 
     fn live() -> Arc<Live> {
@@ -115,7 +139,7 @@ mod tests {
     #[test]
     fn a_client_that_does_not_read_loses_live_pieces_before_rows_and_is_then_cut_off() {
         let mut fanout = Fanout::default();
-        let (_, mut slow) = fanout.add(ClientInfo::default());
+        let (_, mut slow) = fanout.add(client(""));
         for _ in 0..QUEUE_MAX * 2 {
             fanout.live(&live());
         }
@@ -140,8 +164,8 @@ mod tests {
     #[test]
     fn a_client_whose_connection_is_gone_is_not_attached() {
         let mut fanout = Fanout::default();
-        let (_, gone) = fanout.add(ClientInfo { program: "gone".into(), terminal: String::new() });
-        let (_, _here) = fanout.add(ClientInfo { program: "here".into(), terminal: String::new() });
+        let (_, gone) = fanout.add(client("gone"));
+        let (_, _here) = fanout.add(client("here"));
         drop(gone);
         let programs: Vec<String> = fanout.clients().into_iter().map(|client| client.program).collect();
         assert_eq!(programs, ["here"]);
@@ -150,11 +174,28 @@ mod tests {
     #[test]
     fn one_slow_client_costs_the_others_nothing() {
         let mut fanout = Fanout::default();
-        let (_, _slow) = fanout.add(ClientInfo::default());
-        let (_, mut quick) = fanout.add(ClientInfo::default());
+        let (_, _slow) = fanout.add(client(""));
+        let (_, mut quick) = fanout.add(client(""));
         for seq in 1..=3 * QUEUE_MAX as u64 {
             fanout.row(&row(seq));
             assert!(matches!(quick.try_recv(), Ok(Outgoing::Row(got)) if got.seq.0 == seq));
         }
+    }
+
+    #[test]
+    fn who_comes_and_goes_is_told_once_to_everybody() {
+        let mut fanout = Fanout::default();
+        let (_, mut one) = fanout.add(client("one"));
+        fanout.tell_presence();
+        let (_, two) = fanout.add(client("two"));
+        fanout.tell_presence();
+        fanout.tell_presence();
+        drop(two);
+        fanout.tell_presence();
+        let mut told = Vec::new();
+        while let Ok(Outgoing::Presence(here)) = one.try_recv() {
+            told.push(here.iter().map(|client| client.program.clone()).collect::<Vec<_>>());
+        }
+        assert_eq!(told, [vec!["one"], vec!["one", "two"], vec!["one"]]);
     }
 }

@@ -11,8 +11,13 @@ mod command;
 mod deeds;
 pub mod fanout;
 mod file_task;
+pub mod finding;
+mod handle;
 mod instructions;
+mod job_registry;
+mod job_task;
 mod keep_rule;
+mod keeping;
 pub mod machine;
 mod news;
 mod open;
@@ -25,6 +30,7 @@ pub mod select;
 mod serving;
 mod shell_task;
 pub mod spec;
+mod spent;
 mod trail;
 mod wind_down;
 
@@ -32,27 +38,23 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proto::approval::{Decider, Verdict};
 use proto::event::Problem;
-use proto::ids::{ApprovalId, PromptId, SessionId, UndoId};
-use proto::mode::Mode;
-use proto::request::ClientInfo;
-use proto::response::{Accepted, Answered, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
-use proto::shim::files::FileOp;
-use tokio::sync::{mpsc, oneshot};
+use proto::response::{ErrorCode, WireError};
 
-use command::Command;
-pub use command::Subscription;
+pub use command::{Subscription, Wish};
+pub use handle::SessionHandle;
 use spec::{Source, Spec};
+use spent::Spent;
 
-use crate::config::Config;
 use crate::config::paths::Paths;
+use crate::config::{Config, ProviderKind};
 use crate::keys::Keys;
 use crate::model::retry::Waits;
-use crate::model::{Profile, Provider, anthropic, scripted};
-use crate::store::entry::{Prompt, UndoOrder};
+use crate::model::{Capabilities, Profile, Provider, anthropic, scripted};
 use crate::store::{Store, StoreError};
-use crate::tools;
+
+/// The beta of compaction on the server: where it is configured, the server makes the summaries.
+const SERVER_COMPACTION: &str = "compact-2026-09-04";
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -68,6 +70,10 @@ pub struct Context {
     rules: rules::RuleFiles,
     config: Mutex<Arc<Config>>,
     clients: Mutex<HashMap<String, Arc<anthropic::Client>>>,
+    /// What models take, by base URL and id.
+    models: Mutex<HashMap<(String, String), Arc<Capabilities>>>,
+    /// What was spent today.
+    pub spent: Spent,
     /// By the scenario's text: a player counts the tries of its faults.
     players: Mutex<HashMap<String, Arc<scripted::Player>>>,
 }
@@ -84,6 +90,8 @@ impl Context {
             rules: rules::RuleFiles::default(),
             config: Mutex::new(Arc::new(config)),
             clients: Mutex::new(HashMap::new()),
+            models: Mutex::new(HashMap::new()),
+            spent: Spent::default(),
             players: Mutex::new(HashMap::new()),
         }
     }
@@ -117,6 +125,44 @@ impl Context {
             requests_max: config.turn.requests_max,
             approval_expiry_ms: config.approval.expiry.ms(),
             max_tokens: spec.max_tokens,
+            caps: machine::Caps {
+                turn_nanousd: config.budget.turn_usd.0,
+                session_nanousd: config.budget.session_usd.0,
+                day_nanousd: config.budget.day_usd.0,
+                turn_tokens: config.budget.turn_tokens,
+                turn_ms: config.budget.turn_time.ms(),
+            },
+            compact_at: config.context.compact_at,
+            server_compaction: match &spec.source {
+                Source::Api(api) => api.betas.iter().any(|beta| beta == SERVER_COMPACTION),
+                Source::Scenario { .. } => false,
+            },
+        }
+    }
+
+    /// What a model takes, as far as it was asked for.
+    fn capabilities(&self, spec: &Spec, model: &str) -> Option<Arc<Capabilities>> {
+        let Source::Api(api) = &spec.source else { return None };
+        let known = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&(api.base_url.clone(), model.to_owned())).cloned()
+    }
+
+    /// Remembers what a model takes.
+    fn learn(&self, base_url: &str, model: &str, capabilities: Arc<Capabilities>) {
+        let mut known = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert((base_url.to_owned(), model.to_owned()), capabilities);
+    }
+
+    /// Tokens that a model's window holds; 0 = not known.
+    fn window(&self, spec: &Spec, model: &str) -> u64 {
+        let configured = self.config().context.window;
+        match &spec.source {
+            _ if configured > 0 => configured,
+            Source::Api(api) if api.provider == ProviderKind::Anthropic => self
+                .capabilities(spec, model)
+                .map_or_else(|| crate::model::capabilities_of(model).window, |known| known.window),
+            // Nobody says how much a local model holds.
+            Source::Api(_) | Source::Scenario { .. } => 0,
         }
     }
 
@@ -147,6 +193,7 @@ impl Context {
                 let mut endpoint = anthropic::Endpoint::new(profile(api.provider), &api.base_url);
                 endpoint.version.clone_from(&api.version);
                 endpoint.betas.clone_from(&api.betas);
+                endpoint.extra_ca = extra_ca(&self.config().model.extra_ca)?;
                 let client = anthropic::Client::new(&endpoint).map(Arc::new).map_err(|error| Problem {
                     code: "endpoint".into(),
                     message: error.to_string(),
@@ -161,169 +208,24 @@ impl Context {
     }
 }
 
+/// The certificates of `model.extra_ca`.
+fn extra_ca(path: &str) -> Result<Option<Vec<u8>>, Problem> {
+    if path.is_empty() {
+        return Ok(None);
+    }
+    std::fs::read(path).map(Some).map_err(|error| Problem {
+        code: "endpoint".into(),
+        message: format!("the certificates of model.extra_ca, {path}, cannot be read: {error}"),
+        hint: "correct the path and send the prompt again".into(),
+        request_id: None,
+    })
+}
+
 /// The model client's word for a provider.
 fn profile(provider: crate::config::ProviderKind) -> Profile {
     match provider {
         crate::config::ProviderKind::Anthropic => Profile::Anthropic,
         crate::config::ProviderKind::Compat => Profile::Compat,
-    }
-}
-
-/// A session's face; cheap to clone.
-#[derive(Clone, Debug)]
-pub struct SessionHandle {
-    id: SessionId,
-    inbox: mpsc::Sender<Command>,
-}
-
-impl SessionHandle {
-    /// The session's id.
-    #[must_use]
-    pub fn id(&self) -> SessionId {
-        self.id
-    }
-
-    /// Submits a prompt; the answer means it is on disk. The same id again changes nothing.
-    ///
-    /// # Errors
-    /// Storage failures; an archived session.
-    pub async fn prompt(&self, prompt: Prompt) -> Result<Accepted, WireError> {
-        self.ask(|reply| Command::Prompt { prompt, reply }).await
-    }
-
-    /// Takes back a queued prompt.
-    ///
-    /// # Errors
-    /// When its turn has begun.
-    pub async fn withdraw(&self, prompt: PromptId, by: String) -> Result<(), WireError> {
-        self.ask(|reply| Command::Withdraw { prompt, by, reply }).await
-    }
-
-    /// Ends the running turn.
-    ///
-    /// # Errors
-    /// When none runs.
-    pub async fn interrupt(&self, by: String) -> Result<(), WireError> {
-        self.ask(|reply| Command::Interrupt { by, reply }).await
-    }
-
-    /// Sends the failed request of a waiting or parked turn again at once.
-    ///
-    /// # Errors
-    /// When none waits.
-    pub async fn retry(&self, by: String) -> Result<(), WireError> {
-        self.ask(|reply| Command::Retry { by, reply }).await
-    }
-
-    /// Answers an approval; the first answer wins, and every answer learns which.
-    ///
-    /// # Errors
-    /// When it is not this session's, or the answer is not possible.
-    pub async fn answer(
-        &self,
-        approval: ApprovalId,
-        digest: Option<String>,
-        verdict: Verdict,
-        by: Decider,
-    ) -> Result<Answered, WireError> {
-        self.ask(|reply| Command::Answer { approval, digest, verdict, by, reply }).await
-    }
-
-    /// Takes edits back; the answer means that it is done and on disk. The same id again changes nothing.
-    ///
-    /// # Errors
-    /// While a turn runs; when a file is not as its edit left it; when the shell cannot be asked.
-    pub async fn undo(&self, order: UndoOrder) -> Result<Undone, WireError> {
-        self.ask(|reply| Command::Undo { order, reply }).await
-    }
-
-    /// What taking edits back would change.
-    ///
-    /// # Errors
-    /// As for [`Self::undo`].
-    pub async fn preview_undo(&self, undo: UndoId, steps: u32) -> Result<Undone, WireError> {
-        let op = tools::undo::preview_op(steps);
-        let reply = self.ask(|reply| Command::Look { op, resting: true, reply }).await?;
-        tools::undo::preview(undo, steps, &reply)
-    }
-
-    /// The session's changes of files that stand.
-    ///
-    /// # Errors
-    /// When the shell cannot be asked.
-    pub async fn changes(&self) -> Result<SessionChanges, WireError> {
-        let reply = self.ask(|reply| Command::Look { op: FileOp::Changes {}, resting: false, reply }).await?;
-        tools::undo::changes(&reply)
-    }
-
-    /// Whether this session asked that question, also when it is answered.
-    pub async fn knows_approval(&self, approval: ApprovalId) -> bool {
-        self.ask(|reply| Command::KnowsApproval { approval, reply }).await.unwrap_or(false)
-    }
-
-    /// Attaches a client, until it drops the subscription's queue.
-    ///
-    /// # Errors
-    /// When the session's log cannot be read.
-    pub async fn attach(&self, client: ClientInfo) -> Result<Subscription, WireError> {
-        self.ask(|reply| Command::Attach { client, reply }).await
-    }
-
-    /// The session as it is.
-    ///
-    /// # Errors
-    /// When the session is going away.
-    pub async fn info(&self) -> Result<SessionInfo, WireError> {
-        self.ask(|reply| Command::Info { reply }).await
-    }
-
-    /// Gives it a name.
-    ///
-    /// # Errors
-    /// When the name is taken.
-    pub async fn rename(&self, name: String, by: String) -> Result<(), WireError> {
-        self.ask(|reply| Command::Rename { name, by, reply }).await
-    }
-
-    /// Switches its mode, and decides by it what is not decided yet.
-    ///
-    /// # Errors
-    /// Storage failures; an archived session.
-    pub async fn set_mode(&self, mode: Mode, by: String) -> Result<(), WireError> {
-        self.ask(|reply| Command::SetMode { mode, by, reply }).await
-    }
-
-    /// Ends its shell and takes it off the list.
-    ///
-    /// # Errors
-    /// Storage failures.
-    pub async fn archive(&self, by: String) -> Result<(), WireError> {
-        self.ask(|reply| Command::Archive { by, reply }).await
-    }
-
-    /// Ends its shell and everything it runs.
-    ///
-    /// # Errors
-    /// When the session is going away.
-    pub async fn end_shell(&self) -> Result<(), WireError> {
-        self.ask(|reply| Command::EndShell { reply }).await
-    }
-
-    async fn ask<T>(
-        &self,
-        command: impl FnOnce(oneshot::Sender<Result<T, WireError>>) -> Command,
-    ) -> Result<T, WireError> {
-        let (reply, answer) = oneshot::channel();
-        self.inbox.send(command(reply)).await.map_err(|_| gone(self.id))?;
-        answer.await.map_err(|_| gone(self.id))?
-    }
-}
-
-fn gone(id: SessionId) -> WireError {
-    WireError {
-        code: ErrorCode::Internal,
-        message: format!("the session {} is not served at the moment", id.short()),
-        hint: "try again; the daemon's log says why".into(),
     }
 }
 

@@ -44,6 +44,11 @@ pub(super) enum News {
         /// Which.
         instance: Uuid,
     },
+    /// A background command has ended or is silent, or that may have been missed.
+    JobsChanged {
+        /// In this shim.
+        instance: Uuid,
+    },
     /// The shim died while it was asked.
     Unanswered {
         /// For what.

@@ -25,11 +25,12 @@ pub(super) fn system(facts: &Facts<'_>, instructions: &Instructions) -> String {
     let Facts { workspace, os, date } = facts;
     let git = if instructions.git { "a git repository" } else { "not a git repository" };
     let mut out = format!(
-        "You are a coding agent on the user's own machine, working in {workspace} ({git}; {os}; {date}) through four tools.\n\
+        "You are a coding agent on the user's own machine, working in {workspace} ({git}; {os}; {date}) through these tools.\n\
          \n\
          - `bash` runs commands in one persistent shell: directory, variables and background jobs stay between calls. \
          Its standard input is empty, so never start anything interactive. A command that runs too long is ended and you \
          are told. Long output is cut in the middle; the whole is kept in the file that the result names.\n\
+         - `bash_background` starts servers, watchers and long runs; you are told when a job ends.\n\
          - `str_replace_based_edit_tool` views and edits files inside the workspace; prefer it to cat, sed and heredocs. \
          `create` refuses a file that exists unless you have viewed it.\n\
          - `grep` and `glob` search the workspace and never ask; prefer them to grep, rg and find in bash.\n\

@@ -1,4 +1,4 @@
-//! The sessions of this daemon: made, found by what a person types, resumed after a start, removed.
+//! The sessions of this daemon: made, resumed after a start, removed. `finding` is how they are found.
 //!
 //! Invariant: a session has at most one actor. Idle sessions have none until somebody asks for them; those with
 //! something under way get theirs when the daemon starts.
@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use proto::ids::{ApprovalId, Seq, SessionId, Timestamp};
+use proto::ids::{Seq, SessionId, Timestamp};
 use proto::request::{CreateSession, Endpoint};
-use proto::response::{ErrorCode, SessionInfo, SessionState, WireError};
+use proto::response::{ErrorCode, WireError};
 use proto::secret::EnvVars;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
@@ -19,11 +19,13 @@ use tokio_util::sync::CancellationToken;
 use super::actor::Actor;
 use super::command::INBOX_MAX;
 use super::instructions::{self, Instructions};
-use super::select::{check_name, check_workspace, id_fits, not_found, scenario_text};
+use super::select::{check_name, check_workspace, not_found, scenario_text};
+use super::shell_task::end_leftover;
 use super::spec::{Api, Source, Spec};
 use super::trail::Trail;
 use super::{Context, SessionHandle, profile, prompt, storage_error};
-use crate::model::tool_definitions;
+use crate::model::{Effort, tool_definitions};
+use crate::shell::recover;
 use crate::store::entry::{Created, Entry};
 use crate::store::{NewRow, NewSession, SessionRow, StoreError};
 use crate::tools::editor::VIEW_CHARACTERS_MAX;
@@ -31,22 +33,25 @@ use crate::tools::editor::VIEW_CHARACTERS_MAX;
 /// All sessions.
 #[derive(Debug)]
 pub struct Registry {
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
     stop: CancellationToken,
     inner: Mutex<Inner>,
 }
 
+/// A session's actor, if it has one. Locked while its log is read: others wait for that session only.
+pub(super) type Place = Arc<Mutex<Option<SessionHandle>>>;
+
 #[derive(Debug)]
 struct Inner {
-    actors: HashMap<SessionId, SessionHandle>,
-    tasks: JoinSet<SessionId>,
+    places: HashMap<SessionId, Place>,
+    tasks: JoinSet<()>,
 }
 
 impl Registry {
     /// An empty registry; its sessions end when `stop` is cancelled.
     #[must_use]
     pub fn new(context: Arc<Context>, stop: CancellationToken) -> Self {
-        Self { context, stop, inner: Mutex::new(Inner { actors: HashMap::new(), tasks: JoinSet::new() }) }
+        Self { context, stop, inner: Mutex::new(Inner { places: HashMap::new(), tasks: JoinSet::new() }) }
     }
 
     /// What the sessions share.
@@ -55,9 +60,19 @@ impl Registry {
         &self.context
     }
 
-    /// Starts an actor for every session that has something under way. Returns what could not be resumed, in sentences.
+    /// Clears away what dead shims left, and starts an actor for every session that has something under way. Returns what
+    /// could not be resumed, in sentences: one session that cannot be is no obstacle for the others.
     pub async fn resume_all(&self) -> Vec<String> {
         let mut problems = Vec::new();
+        if let Ok(rows) = self.context.store.sessions().await {
+            let sessions: Vec<SessionId> = rows.iter().map(|row| row.id).collect();
+            let (shims, state_dir) = (self.context.paths.shims(), self.context.paths.sessions());
+            // No client and no actor yet: nobody can start a shim meanwhile.
+            let swept = tokio::task::spawn_blocking(move || {
+                recover::sweep(&recover::dead(&sessions, &shims), &shims, &state_dir);
+            });
+            let _ = swept.await;
+        }
         let open = match self.context.store.unsettled().await {
             Ok(open) => open,
             Err(error) => return vec![error.to_string()],
@@ -160,6 +175,7 @@ impl Registry {
         Ok(Spec {
             model: request.model.clone().unwrap_or_else(|| config.model.name.clone()),
             max_tokens: config.model.max_tokens,
+            effort: Effort::named(&config.model.effort),
             source,
             system: prompt::system(
                 &prompt::Facts {
@@ -178,52 +194,23 @@ impl Registry {
         self.context.keys.offer(endpoint);
     }
 
-    /// Finds a session by its id, the last digits of its id, or its name; starts its actor if it has none.
-    ///
-    /// # Errors
-    /// None fits, or several do.
-    pub async fn find(&self, selector: &str) -> Result<SessionHandle, WireError> {
-        let row = self.select(selector).await?;
-        self.actor(row, None).await
-    }
-
-    async fn select(&self, selector: &str) -> Result<SessionRow, WireError> {
-        let rows = self.context.store.sessions().await.map_err(|error| storage_error(&error))?;
-        let by_name = |row: &&SessionRow| !row.archived && row.name.as_deref() == Some(selector);
-        if let Some(row) = rows.iter().find(by_name) {
-            return Ok(row.clone());
-        }
-        let fits = |row: &SessionRow| id_fits(&row.id.to_string(), selector);
-        let mut found: Vec<SessionRow> = rows.into_iter().filter(fits).collect();
-        match found.len() {
-            0 => Err(not_found(&format!("no session `{selector}`"), "`agentctl ls --all` lists them")),
-            1 => Ok(found.remove(0)),
-            many => Err(WireError {
-                code: ErrorCode::Ambiguous,
-                message: format!("`{selector}` fits {many} sessions"),
-                hint: "give more digits of the id".into(),
-            }),
-        }
-    }
-
-    #[expect(
-        clippy::significant_drop_tightening,
-        reason = "held while the log is read: a session has one actor at most"
-    )]
-    async fn actor(&self, row: SessionRow, env: Option<EnvVars>) -> Result<SessionHandle, WireError> {
+    /// The session's actor, started if it has none.
+    pub(super) async fn actor(&self, row: SessionRow, env: Option<EnvVars>) -> Result<SessionHandle, WireError> {
         let id = row.id;
-        let mut inner = self.inner.lock().await;
-        while let Some(ended) = inner.tasks.try_join_next() {
-            // A successor may have been made meanwhile.
-            if let Ok(id) = ended
-                && inner.actors.get(&id).is_some_and(|handle| handle.inbox.is_closed())
-            {
-                inner.actors.remove(&id);
-            }
-        }
-        if let Some(handle) = inner.actors.get(&id).filter(|handle| !handle.inbox.is_closed()) {
+        let place = {
+            let mut inner = self.inner.lock().await;
+            while inner.tasks.try_join_next().is_some() {}
+            Arc::clone(inner.places.entry(id).or_default())
+        };
+        let mut place = place.lock().await;
+        if let Some(handle) = place.as_ref().filter(|handle| !handle.inbox.is_closed()) {
             return Ok(handle.clone());
         }
+        // It may have been removed while this waited for its place.
+        let row = match self.context.store.session(id).await.map_err(|error| storage_error(&error))? {
+            Some(row) => row,
+            None => return Err(not_found(&format!("no session `{}`", id.short()), "`agentctl ls --all` lists them")),
+        };
         let spec: Spec = serde_json::from_str(&row.spec)
             .map_err(|error| internal(&format!("the stored facts of session {} do not read: {error}", id.short())))?;
         let actor = Actor::load(row, Arc::new(spec), env, Arc::clone(&self.context))
@@ -232,89 +219,42 @@ impl Registry {
         let (inbox, commands) = mpsc::channel(INBOX_MAX);
         let handle = SessionHandle { id, inbox };
         let stop = self.stop.clone();
-        inner.tasks.spawn(async move {
-            actor.run(commands, stop).await;
-            id
-        });
-        inner.actors.insert(id, handle.clone());
+        self.inner.lock().await.tasks.spawn(actor.run(commands, stop));
+        *place = Some(handle.clone());
+        drop(place);
         Ok(handle)
     }
 
-    /// All sessions, newest activity first.
-    ///
-    /// # Errors
-    /// Storage failures.
-    pub async fn list(&self, archived: bool, cwd: Option<&str>) -> Result<Vec<SessionInfo>, WireError> {
-        let rows = self.context.store.sessions().await.map_err(|error| storage_error(&error))?;
-        let mut out = Vec::new();
-        for row in rows {
-            if (row.archived && !archived) || cwd.is_some_and(|cwd| cwd != row.cwd) {
-                continue;
-            }
-            let handle = self.inner.lock().await.actors.get(&row.id).cloned();
-            let live = match handle {
-                Some(handle) => handle.info().await.ok(),
-                None => None,
-            };
-            out.push(live.unwrap_or_else(|| resting(&row)));
-        }
-        Ok(out)
+    /// The session's actor, if it has one that can be asked at once.
+    pub(super) async fn running(&self, id: SessionId) -> Option<SessionHandle> {
+        let place = Arc::clone(self.inner.lock().await.places.get(&id)?);
+        let place = place.try_lock().ok()?;
+        place.clone().filter(|handle| !handle.inbox.is_closed())
     }
 
-    /// The session that asks an approval, by the approval's id or its last digits.
-    ///
-    /// # Errors
-    /// None fits, or several do.
-    pub async fn find_approval(&self, selector: &str) -> Result<(SessionHandle, ApprovalId), WireError> {
-        let handles: Vec<SessionHandle> = self.inner.lock().await.actors.values().cloned().collect();
-        let mut found = Vec::new();
-        for handle in handles {
-            let Ok(info) = handle.info().await else { continue };
-            for approval in info.approvals {
-                if id_fits(&approval.id.to_string(), selector) {
-                    found.push((handle.clone(), approval.id));
-                }
-            }
-            // A full id may be of a question that was answered: its session knows by whom.
-            if found.is_empty()
-                && let Ok(id) = selector.parse::<ApprovalId>()
-                && handle.knows_approval(id).await
-            {
-                return Ok((handle, id));
-            }
-        }
-        match found.len() {
-            0 => Err(not_found(&format!("no open approval `{selector}`"), "`agentctl approvals` lists the open ones")),
-            1 => Ok(found.remove(0)),
-            many => Err(WireError {
-                code: ErrorCode::Ambiguous,
-                message: format!("`{selector}` fits {many} approvals"),
-                hint: "give more digits of the id".into(),
-            }),
-        }
-    }
-
-    /// Whether no session in the list has this name.
-    ///
-    /// # Errors
-    /// When one has.
-    pub async fn check_free(&self, name: &str) -> Result<(), WireError> {
-        let rows = self.context.store.sessions().await.map_err(|error| storage_error(&error))?;
-        if rows.iter().any(|row| !row.archived && row.name.as_deref() == Some(name)) {
-            return Err(storage_error(&crate::store::StoreError::NameTaken));
-        }
-        Ok(())
+    /// All sessions' actors that can be asked at once.
+    pub(super) async fn all_running(&self) -> Vec<SessionHandle> {
+        let places: Vec<Place> = self.inner.lock().await.places.values().cloned().collect();
+        let handle = |place: &Place| place.try_lock().ok()?.clone().filter(|handle| !handle.inbox.is_closed());
+        places.iter().filter_map(handle).collect()
     }
 
     /// Removes a session: its shell, its log, its files.
     ///
     /// # Errors
     /// Storage failures.
-    pub async fn remove(&self, handle: &SessionHandle) -> Result<(), WireError> {
-        let id = handle.id();
-        handle.end_shell().await?;
-        self.inner.lock().await.actors.remove(&id);
+    pub async fn remove(&self, id: SessionId) -> Result<(), WireError> {
+        let place = Arc::clone(self.inner.lock().await.places.entry(id).or_default());
+        // Locked to the end: no actor may be started for a session that is half gone.
+        let mut place = place.lock().await;
+        match place.take().filter(|handle| !handle.inbox.is_closed()) {
+            // The actor ends with it: whatever it has under way must not be written any more.
+            Some(handle) => handle.retire().await?,
+            None => end_leftover(id, &self.context).await,
+        }
         self.context.store.remove(id).await.map_err(|error| storage_error(&error))?;
+        self.inner.lock().await.places.remove(&id);
+        drop(place);
         let folder = self.context.paths.session(id);
         match tokio::fs::remove_dir_all(&folder).await {
             Ok(()) => Ok(()),
@@ -329,15 +269,14 @@ impl Registry {
     pub async fn end_shells(&self) {
         let Ok(rows) = self.context.store.sessions().await else { return };
         for row in rows.into_iter().filter(|row| !row.archived) {
-            if let Ok(handle) = self.actor(row, None).await {
-                let _ = handle.end_shell().await;
+            match self.running(row.id).await {
+                Some(handle) => {
+                    // One that is going away ends its shell itself.
+                    let _ = handle.end_shell().await;
+                }
+                None => end_leftover(row.id, &self.context).await,
             }
         }
-    }
-
-    /// The sessions that have an actor.
-    pub(super) async fn handles(&self) -> Vec<SessionHandle> {
-        self.inner.lock().await.actors.values().cloned().collect()
     }
 
     /// Waits until every actor has ended.
@@ -347,30 +286,6 @@ impl Registry {
     }
 }
 
-/// A session without an actor, from its row.
-fn resting(row: &SessionRow) -> SessionInfo {
-    let spec: Option<Spec> = serde_json::from_str(&row.spec).ok();
-    SessionInfo {
-        id: row.id,
-        name: row.name.clone(),
-        cwd: row.cwd.clone(),
-        model: spec.as_ref().map_or_else(String::new, |spec| spec.model.clone()),
-        provider: spec.as_ref().map_or_else(String::new, |spec| spec.provider().to_owned()),
-        state: SessionState::Idle,
-        created_at: row.created_at,
-        active_at: row.active_at,
-        head: row.head,
-        queued: Vec::new(),
-        approvals: Vec::new(),
-        title: row.title.clone(),
-        clients: Vec::new(),
-        archived: row.archived,
-        shim_pid: None,
-        next_try: None,
-        mode: row.mode,
-    }
-}
-
-fn internal(message: &str) -> WireError {
+pub(super) fn internal(message: &str) -> WireError {
     WireError { code: ErrorCode::Internal, message: message.into(), hint: String::new() }
 }

@@ -14,7 +14,7 @@ use super::news::News;
 use super::spec::{Source, Spec};
 use crate::config::ProviderKind;
 use crate::model::retry::{self, NextTry, Waits};
-use crate::model::{ApiKey, Conversation, ErrorKind, ModelError, Progress, Provider, Reply};
+use crate::model::{ApiKey, Conversation, ErrorKind, ModelError, Progress, Provider, Reply, capabilities_of};
 
 /// Progress pieces that may wait between the stream and the session.
 const PROGRESS_QUEUE_MAX: usize = 256;
@@ -35,10 +35,10 @@ pub(super) struct RequestJob {
 }
 
 /// Sends it and tells the session.
-pub(super) async fn run(job: RequestJob, context: Arc<Context>, news: mpsc::Sender<News>) {
+pub(super) async fn run(mut job: RequestJob, context: Arc<Context>, news: mpsc::Sender<News>) {
     let request = job.request;
     // A fault of ours ends this try, not the session.
-    let sent = AssertUnwindSafe(send(&job, &context, &news)).catch_unwind().await.unwrap_or_else(|_| {
+    let sent = AssertUnwindSafe(send(&mut job, &context, &news)).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(%request, "a request's task panicked");
         Err(fault())
     });
@@ -62,9 +62,10 @@ fn hopeless(problem: Problem) -> Failure {
     Failure { problem, cure: Cure::None }
 }
 
-async fn send(job: &RequestJob, context: &Context, news: &mpsc::Sender<News>) -> Result<Reply, Failure> {
+async fn send(job: &mut RequestJob, context: &Context, news: &mpsc::Sender<News>) -> Result<Reply, Failure> {
     let provider = context.provider(&job.spec).map_err(hopeless)?;
     let key = key(job, context).await?;
+    learn(job, &provider, key.as_ref(), context).await;
     let error = match try_once(job, &provider, key.as_ref(), news).await {
         Ok(reply) => return Ok(reply),
         Err(error) if error.kind != ErrorKind::Authentication => error,
@@ -85,9 +86,26 @@ async fn send(job: &RequestJob, context: &Context, news: &mpsc::Sender<News>) ->
     Err(Failure { cure: cure(&error, job.attempt, &context.waits()), problem: error.problem() })
 }
 
+/// Asks once what the model takes; what nobody answers is taken from the built-in table from then on.
+async fn learn(job: &mut RequestJob, provider: &Provider, key: Option<&ApiKey>, context: &Context) {
+    let (Source::Api(api), Provider::Anthropic(client)) = (&job.spec.source, provider) else { return };
+    if api.provider == ProviderKind::Compat || job.conversation.takes.is_some() {
+        return;
+    }
+    let model = &job.conversation.model;
+    let found = client.capabilities(model, key).await.unwrap_or_else(|| capabilities_of(model));
+    let found = Arc::new(found);
+    context.learn(&api.base_url, model, Arc::clone(&found));
+    job.conversation.max_tokens = job.conversation.max_tokens.min(found.output);
+    job.conversation.takes = Some(found);
+}
+
 fn cure(error: &ModelError, attempt: u32, waits: &Waits) -> Cure {
     if error.kind == ErrorKind::SignatureInvalid {
         return Cure::WithoutThinking;
+    }
+    if matches!(error.kind, ErrorKind::PromptTooLong | ErrorKind::TooLarge) {
+        return Cure::Shorter;
     }
     match retry::next_try(error, attempt, random(), waits) {
         Some(NextTry { after, parked }) => {

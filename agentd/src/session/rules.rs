@@ -56,8 +56,11 @@ pub(crate) fn read_with(config: &Path, workspace: Option<&Path>, user: Option<&P
 /// changed is not read again.
 #[derive(Debug, Default)]
 pub(super) struct RuleFiles {
-    read: Mutex<HashMap<PathBuf, (Stamp, Result<Rules, String>)>>,
+    read: Mutex<HashMap<PathBuf, Read>>,
 }
+
+/// A file as it was, and its rules or what is wrong with it.
+type Read = (Stamp, Result<Rules, String>);
 
 /// What changes when a file does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use super::machine::Ruling;
 use super::rules::{self, RuleBook, RuleFiles};
 use crate::config::ReadOnly;
 use crate::policy::{self, Call, Context, Decision, Repository, ShellFacts, Verdict};
+use crate::tools::background::{self, JobInput};
 use crate::tools::call::Parsed;
 use crate::tools::editor::{self, EditorInput};
 
@@ -88,6 +89,10 @@ fn decide(parsed: &Parsed, context: &Context<'_>) -> Decision {
     let path;
     let call = match parsed {
         Parsed::Command(command) => Call::Bash { command },
+        // A background command is decided exactly like any other.
+        Parsed::Background(input) => Call::Bash { command: &input.command },
+        Parsed::Job(JobInput::List | JobInput::Output { .. }) => Call::Other { tool: background::OUTPUT },
+        Parsed::Job(JobInput::Stop { .. }) => Call::Other { tool: background::STOP },
         Parsed::Restart => Call::BashRestart,
         Parsed::Editor(input) => {
             path = context.cwd.join(input.path());
@@ -106,7 +111,8 @@ fn decide(parsed: &Parsed, context: &Context<'_>) -> Decision {
 fn looks(parsed: &Parsed) -> bool {
     match parsed {
         Parsed::Editor(input) => editor::is_view(input),
-        Parsed::Search(_) => true,
-        Parsed::Command(_) | Parsed::Restart => false,
+        // What stops a job of the session's own takes back what was allowed.
+        Parsed::Search(_) | Parsed::Job(_) => true,
+        Parsed::Command(_) | Parsed::Background(_) | Parsed::Restart => false,
     }
 }

@@ -2,12 +2,22 @@
 
 use super::actor::Actor;
 use super::actor::wishes::conflict;
-use super::command::{Command, Subscription};
+use super::command::{Command, Leaving, Subscription};
+use super::job_task::Look;
 use super::machine::{Input, Phase};
 
+/// Whether the actor goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Served {
+    /// It does.
+    Done,
+    /// Its session is being removed.
+    Retired,
+}
+
 impl Actor {
-    pub(super) async fn command(&mut self, command: Command) {
-        if self.stale.is_some() {
+    pub(super) async fn command(&mut self, command: Command) -> Served {
+        if self.stale.is_some() && !matches!(command, Command::Retire { .. }) {
             self.recover().await;
         }
         // A receiver that went away needs no answer: each `send` below may fail freely.
@@ -43,11 +53,35 @@ impl Actor {
                 };
                 let _ = reply.send(result);
             }
+            Command::Compact { by, reply } => {
+                let _ = reply.send(self.compact(by).await);
+            }
+            Command::Steer { text, by, reply } => {
+                let _ = reply.send(self.steer(text, by).await);
+            }
+            Command::Configure { wish, by, reply } => {
+                let _ = reply.send(self.configure(wish, by).await);
+            }
+            Command::Rerun { prompt, reply } => {
+                let _ = reply.send(self.rerun(prompt).await);
+            }
             Command::Answer { approval, digest, verdict, by, reply } => {
                 let _ = reply.send(self.answer(approval, digest.as_deref(), verdict, by).await);
             }
             Command::Undo { order, reply } => self.undo(order, reply).await,
             Command::Look { op, resting, reply } => self.look(op, resting, reply),
+            Command::Jobs { reply } => self.look_at_jobs(Look::List(reply)),
+            Command::JobIds { reply } => {
+                let _ = reply.send(Ok(self.machine.jobs().all().map(|start| start.job).collect()));
+            }
+            Command::ReadJob { job, since, max, wait_ms, reply } => self.read_job(job, since, max, wait_ms, reply),
+            Command::StopJob { job, by, reply } => {
+                let _ = reply.send(self.stop_job(job, by).await);
+            }
+            Command::Background { by, reply } => {
+                let _ = reply.send(self.background(by).await);
+            }
+            Command::Env { reply } => self.look_at_jobs(Look::Env(reply)),
             Command::KnowsApproval { approval, reply } => {
                 let asking = self.machine.asking().is_some_and(|asked| asked.id == approval);
                 let _ = reply.send(Ok(asking || self.machine.answer_of(approval).is_some()));
@@ -56,7 +90,9 @@ impl Actor {
                 let result = self.stored(()).map(|()| {
                     let (id, queue) = self.fanout.add(client);
                     self.fanout.live_to(id, self.open.snapshot(self.id));
-                    Subscription { info: self.info(), head: self.head, queue }
+                    self.fanout.tell_presence();
+                    let leaving = Leaving(std::sync::Arc::clone(&self.left));
+                    Subscription { info: self.info(), head: self.head, queue, leaving }
                 });
                 let _ = reply.send(result);
             }
@@ -78,13 +114,22 @@ impl Actor {
                 let result = self.stored(());
                 if result.is_ok() {
                     self.deeds.end_shell().await;
+                    self.settle_jobs(None);
                 }
                 let _ = reply.send(result);
             }
             Command::EndShell { reply } => {
                 self.deeds.end_shell().await;
+                self.settle_jobs(None);
                 let _ = reply.send(Ok(()));
             }
+            Command::Retire { reply } => {
+                self.deeds.end_shell().await;
+                self.deeds.drop_tasks();
+                let _ = reply.send(Ok(()));
+                return Served::Retired;
+            }
         }
+        Served::Done
     }
 }

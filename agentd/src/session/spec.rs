@@ -4,6 +4,9 @@
 use proto::json::JsonText;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Effort;
+use crate::store::entry::Settings;
+
 /// A session's frozen facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
@@ -11,6 +14,9 @@ pub struct Spec {
     pub model: String,
     /// Output limit in tokens.
     pub max_tokens: u32,
+    /// The effort; `None`: the model's default.
+    #[serde(default)]
+    pub effort: Option<Effort>,
     /// Where replies come from.
     pub source: Source,
     /// The system prompt.
@@ -48,6 +54,12 @@ pub struct Api {
 }
 
 impl Spec {
+    /// What the requests are made with unless it is changed.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        Settings { model: self.model.clone(), effort: self.effort, max_tokens: self.max_tokens }
+    }
+
     /// The provider as a word.
     #[must_use]
     pub fn provider(&self) -> &'static str {

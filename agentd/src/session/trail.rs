@@ -1,8 +1,8 @@
-//! The log of the daemon about a session: one line for each row, after it is on disk, so that `journalctl` answers what
-//! was run, when, who allowed it and how it ended.
+//! The log of the daemon about a session: one line for each row, after it is on disk. What was run, who allowed it and
+//! how it ended is the audit's to say; here the rows about calls are for `log.level = "debug"`.
 //!
 //! Fields (upper case in the journal): `agentd_session`, `agentd_event` (the row's kind), `agentd_seq`, `agentd_call`,
-//! `tool`, `command` or `path`, `approved_by` or `denied_by`, `exit_status`, `outcome`, `duration_ms`, `by`, `problem`;
+//! `agentd_tool`, `command` or `path`, `approved_by` or `refused_by`, `exit_status`, `outcome`, `duration_ms`, `by`, `problem`;
 //! `prompt` only where `log.prompts` is set. Never the text of replies, results, files or keys.
 
 use std::collections::HashMap;
@@ -14,6 +14,9 @@ use tracing::Level;
 
 use super::machine::name_of;
 use crate::store::entry::{Entry, StoredCall, StoredInput, StoredKind};
+
+/// The level of what calls do: the audit ([`crate::journal`]) says it already, and only to the journal.
+const CALLS: Level = Level::DEBUG;
 
 /// Characters of a command or path in the line itself; the field has all of it.
 const SHOWN_CHARS_MAX: usize = 80;
@@ -64,7 +67,7 @@ struct Line<'a> {
     text: String,
     call: Option<CallId>,
     approved_by: Option<String>,
-    denied_by: Option<String>,
+    refused_by: Option<String>,
     outcome: Option<&'static str>,
     exit_status: Option<i32>,
     duration_ms: Option<u64>,
@@ -80,7 +83,7 @@ impl<'a> Line<'a> {
             text: text.into(),
             call: None,
             approved_by: None,
-            denied_by: None,
+            refused_by: None,
             outcome: None,
             exit_status: None,
             duration_ms: None,
@@ -129,16 +132,33 @@ impl Trail {
             | Entry::RequestFailed { .. }
             | Entry::Nudged { .. }
             | Entry::ThinkingStripped { .. }
+            | Entry::PauseAsked { .. }
+            | Entry::PauseClosed { .. }
+            | Entry::SettingsChanged { .. }
+            | Entry::CompactionStarted { .. }
+            | Entry::Compacted(_)
+            | Entry::Steered { .. }
+            | Entry::NotesGiven { .. }
+            | Entry::Rewound { .. }
             | Entry::ApprovalAsked { .. }
             | Entry::ApprovalClosed { .. }
             | Entry::InterruptRequested { .. }
             | Entry::Notice { .. }
             | Entry::Renamed { .. }
             | Entry::Archived { .. }
+            | Entry::Forked(_)
             | Entry::UndoStarted(_)
             | Entry::UndoEnded(_)
             | Entry::ModeChanged { .. }
-            | Entry::RuleKept { .. } => {}
+            | Entry::RuleKept { .. }
+            | Entry::JobStarted(_)
+            | Entry::JobEnded(_)
+            | Entry::JobSilent(_)
+            | Entry::JobStopAsked { .. }
+            | Entry::BackgroundAsked { .. }
+            | Entry::TurnWoken { .. }
+            | Entry::JobsTold { .. }
+            | Entry::WakesSpent { .. } => {}
         }
     }
 
@@ -157,11 +177,11 @@ impl Trail {
                     agentd_event = entry.kind(),
                     agentd_seq = seq.0,
                     agentd_call = call,
-                    tool = open.map(|open| open.tool.as_str()),
+                    agentd_tool = open.map(|open| open.tool.as_str()),
                     command = open.and_then(|open| open.command.as_deref()),
                     path = open.and_then(|open| open.path.as_deref()),
                     approved_by = line.approved_by.as_deref(),
-                    denied_by = line.denied_by.as_deref(),
+                    refused_by = line.refused_by.as_deref(),
                     exit_status = line.exit_status,
                     outcome = line.outcome,
                     duration_ms = line.duration_ms,
@@ -197,12 +217,26 @@ impl Trail {
             Entry::ReplyReceived(_) => Line::new(Level::DEBUG, "reply received"),
             Entry::Nudged { .. } => Line::new(Level::DEBUG, "model nudged"),
             Entry::ThinkingStripped { .. } => Line::new(Level::WARN, "thinking stripped from the history"),
-            Entry::ApprovalAsked { approval, .. } => self.of_call(Level::INFO, "asks", approval.call),
+            Entry::PauseAsked { approval, .. } => info(&format!("paused: {}", approval.reason)),
+            Entry::PauseClosed { verdict, by, .. } => {
+                if verdict.allows() {
+                    Line { approved_by: Some(name_of(by)), ..info("goes on") }
+                } else {
+                    Line { refused_by: Some(name_of(by)), ..info("does not go on") }
+                }
+            }
+            Entry::SettingsChanged { settings, by } => info(&format!("model set to {}", settings.model)).by(by),
+            Entry::CompactionStarted { why, .. } => info(&format!("compacting: {why}")),
+            Entry::Compacted(_) => info("compacted"),
+            Entry::Steered { by, .. } => info("note for the model").by(by),
+            Entry::NotesGiven { .. } => Line::new(Level::DEBUG, "notes given"),
+            Entry::Rewound { by, .. } => info("last prompt taken back").by(by),
+            Entry::ApprovalAsked { approval, .. } => self.of_call(CALLS, "asks", approval.call),
             Entry::ApprovalClosed { call, verdict, by, .. } => {
                 if verdict.allows() {
-                    Line { approved_by: Some(name_of(by)), ..self.of_call(Level::INFO, "approved", *call) }
+                    Line { approved_by: Some(name_of(by)), ..self.of_call(CALLS, "approved", *call) }
                 } else {
-                    Line { denied_by: Some(name_of(by)), ..self.of_call(Level::INFO, "not approved", *call) }
+                    Line { refused_by: Some(name_of(by)), ..self.of_call(CALLS, "not approved", *call) }
                 }
             }
             Entry::CallStarted { call, allowed_by, .. } => self.started(*call, allowed_by),
@@ -228,6 +262,27 @@ impl Trail {
                 problem: problem.as_deref(),
                 ..info(&format!("{} {file}", if problem.is_none() { "rule added to" } else { "rule not added to" }))
             },
+            Entry::JobStarted(start) => self.of_call(Level::INFO, &format!("job {}:", start.job.short()), start.call),
+            Entry::JobEnded(end) => {
+                let (level, outcome, exit_status) = ending(&end.outcome);
+                Line {
+                    outcome: Some(outcome),
+                    exit_status,
+                    duration_ms: Some(end.duration_ms),
+                    ..Line::new(level, format!("job {} {outcome}", end.job.short()))
+                }
+            }
+            Entry::JobSilent(silence) => info(&format!("job {} is silent", silence.job.short())),
+            Entry::JobStopAsked { job, by } => info(&format!("stop of job {}", job.short())).by(by),
+            Entry::BackgroundAsked { call, by, .. } => {
+                self.of_call(Level::INFO, "moves to the background:", *call).by(by)
+            }
+            Entry::TurnWoken { .. } => info("turn started for a job"),
+            Entry::JobsTold { .. } => Line::new(Level::DEBUG, "model told of jobs"),
+            Entry::WakesSpent { wakes } => {
+                Line::new(Level::WARN, format!("jobs began {wakes} turns in a row; no more without a prompt"))
+            }
+            Entry::Forked(forked) => info(&format!("forked from {} at {}", forked.from, forked.at)).by(&forked.by),
             Entry::UndoStarted(order) => info("undo started").by(&order.by),
             Entry::UndoEnded(result) => Line {
                 problem: result.problem.as_ref().map(|problem| problem.code.as_str()),
@@ -237,7 +292,7 @@ impl Trail {
     }
 
     fn started(&self, call: CallId, allowed_by: &Decider) -> Line<'static> {
-        Line { approved_by: Some(name_of(allowed_by)), ..self.of_call(Level::INFO, "runs", call) }
+        Line { approved_by: Some(name_of(allowed_by)), ..self.of_call(CALLS, "runs", call) }
     }
 
     fn of_call(&self, level: Level, what: &str, call: CallId) -> Line<'static> {
@@ -248,14 +303,15 @@ impl Trail {
 
 fn ending(outcome: &Outcome) -> (Level, &'static str, Option<i32>) {
     match outcome {
-        Outcome::Exited { status } => (Level::INFO, "exited", Some(*status)),
-        Outcome::Done {} => (Level::INFO, "done", None),
-        Outcome::Failed {} => (Level::INFO, "failed", None),
+        Outcome::Exited { status } => (CALLS, "exited", Some(*status)),
+        Outcome::Done {} => (CALLS, "done", None),
+        Outcome::Failed {} => (CALLS, "failed", None),
         Outcome::TimedOut { .. } => (Level::WARN, "timed_out", None),
-        Outcome::Interrupted {} => (Level::INFO, "interrupted", None),
-        Outcome::Denied {} => (Level::INFO, "denied", None),
-        Outcome::NotRun {} => (Level::INFO, "not_run", None),
+        Outcome::Interrupted {} => (CALLS, "interrupted", None),
+        Outcome::Denied {} => (CALLS, "denied", None),
+        Outcome::NotRun {} => (CALLS, "not_run", None),
         Outcome::Unknown {} => (Level::WARN, "unknown", None),
+        Outcome::Background { .. } => (Level::INFO, "background", None),
     }
 }
 

@@ -25,7 +25,7 @@ impl Registry {
         let end = grace_end + INTERRUPT_WAIT;
         loop {
             let mut busy = false;
-            for handle in self.handles().await {
+            for handle in self.all_running().await {
                 busy |= wind_down_one(&handle, Instant::now() >= grace_end).await;
             }
             if !busy || Instant::now() >= end {

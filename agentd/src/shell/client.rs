@@ -70,6 +70,8 @@ pub(super) struct Client {
     inbox: mpsc::Sender<Message>,
     about: About,
     lost: watch::Receiver<bool>,
+    /// Counts the times that something may have happened to a job.
+    jobs: watch::Receiver<u64>,
     _actor: JoinSet<()>,
 }
 
@@ -79,14 +81,15 @@ impl Client {
         let (link, about) = Link::open(&address).await?;
         let (inbox, messages) = mpsc::channel(INBOX);
         let (lost, lost_seen) = watch::channel(false);
-        let actor = Actor { address, about, messages, asks: HashMap::new(), runs: HashMap::new(), next: 1 };
+        let (jobs, jobs_seen) = watch::channel(0);
+        let actor = Actor { address, about, messages, asks: HashMap::new(), runs: HashMap::new(), next: 1, jobs };
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             actor.serve(link).await;
             // The handles may be gone already; then nobody waits.
             let _ = lost.send(true);
         });
-        Ok(Self { inbox, about, lost: lost_seen, _actor: tasks })
+        Ok(Self { inbox, about, lost: lost_seen, jobs: jobs_seen, _actor: tasks })
     }
 
     pub(super) fn about(&self) -> About {
@@ -116,6 +119,11 @@ impl Client {
         ended.await.map_err(|_| ShellError::Lost)?
     }
 
+    /// Changes when a job has ended or is silent, or when that may have been missed.
+    pub(super) fn jobs(&self) -> watch::Receiver<u64> {
+        self.jobs.clone()
+    }
+
     pub(super) async fn lost(&self) {
         // An actor that ended without a word is lost as well.
         let _ = self.lost.clone().wait_for(|lost| *lost).await;
@@ -139,6 +147,7 @@ struct Actor {
     /// By call; the number is that of its request, which only a refusal answers.
     runs: HashMap<CallId, (u64, OpenRun)>,
     next: u64,
+    jobs: watch::Sender<u64>,
 }
 
 impl Actor {
@@ -223,6 +232,7 @@ impl Actor {
                     let _ = run.done.send(Ok(RunResult { end, body }));
                 }
             }
+            Reply::JobsChanged {} => self.jobs.send_modify(|count| *count += 1),
             Reply::Welcome { .. }
             | Reply::Done {}
             | Reply::Refused { .. }
@@ -230,6 +240,9 @@ impl Actor {
             | Reply::Data { .. }
             | Reply::State { .. }
             | Reply::File {}
+            | Reply::JobStarted { .. }
+            | Reply::Jobs { .. }
+            | Reply::Env { .. }
             | Reply::Unknown => {}
         }
     }
@@ -247,6 +260,7 @@ impl Actor {
                 return Err(ShellError::Lost);
             }
             if self.ask_again(&mut link).await.is_ok() {
+                self.jobs.send_modify(|count| *count += 1);
                 return Ok(link);
             }
         }

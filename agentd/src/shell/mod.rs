@@ -1,13 +1,14 @@
 //! The daemon's side of a shim: one handle per session, whatever becomes of the connection.
 //!
 //! [`launch`] starts a shim, in a [`scope`] of systemd's where there is one; [`client`] keeps the connection (a dropped socket is opened again in silence while the shim
-//! lives), [`recover`] finds what earlier daemons and dead shims left behind.
+//! lives), [`jobs`] are its background commands, [`recover`] finds what earlier daemons and dead shims left behind.
 //!
 //! Invariant: nothing here waits on a receiver of live output: a slow one misses pieces, which it can read from the
 //! spool by their offsets.
 //! Not here: what the model is told (`tools::bash`), when a command may run (`policy`).
 
 mod client;
+pub mod jobs;
 mod launch;
 pub mod recover;
 pub mod scope;
@@ -279,7 +280,8 @@ impl Shell {
     /// # Errors
     /// When the call is not known or the shim is gone.
     pub async fn read_spool(&self, call: CallId, offset: u64, max: u64) -> Result<OutputChunk, ShellError> {
-        match self.client.ask(Request::Read { call, offset, max }, Bytes::new()).await? {
+        let read = Request::Read { call, offset, max, wait_ms: 0, until_end: false, asker: None };
+        match self.client.ask(read, Bytes::new()).await? {
             (Reply::Data { offset, .. }, bytes) => Ok(OutputChunk { offset, bytes }),
             (reply, _) => Err(unexpected(&reply)),
         }

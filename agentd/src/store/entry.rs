@@ -6,15 +6,20 @@
 
 use proto::approval::{Approval, Decider, Verdict};
 use proto::diff::FileDiff;
-use proto::event::{Outcome, Problem, TurnOutcome, Usage};
-use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp, TurnId, UndoId};
-use proto::json::JsonText;
+use proto::event::{Problem, TurnOutcome, Usage};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId, UndoId};
 use proto::mode::Mode;
 use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::content::Part;
+mod reply;
+mod work;
+
+pub use reply::{CallResult, StoredBlock, StoredCall, StoredInput, StoredKind, StoredReply};
+pub use work::{PauseKind, Settings, StoredSummary};
+
+use super::job::{JobEnd, JobSilence, JobStart};
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +42,9 @@ pub enum Entry {
         turn: TurnId,
         /// Its prompt.
         prompt: PromptId,
+        /// When.
+        #[serde(default = "long_ago")]
+        at: Timestamp,
     },
     /// A request is about to be sent.
     RequestSent {
@@ -126,6 +134,12 @@ pub enum Entry {
         turn: TurnId,
         /// How.
         outcome: TurnOutcome,
+        /// Requests to the model that it took.
+        #[serde(default)]
+        requests: u32,
+        /// What they cost.
+        #[serde(default)]
+        usage: Usage,
     },
     /// Something the user should know.
     Notice {
@@ -142,6 +156,67 @@ pub enum Entry {
     /// The session left the list.
     Archived {
         /// Who archived it.
+        by: String,
+    },
+    /// A limit is reached, or the model goes in circles: the user is asked whether it goes on.
+    PauseAsked {
+        /// The turn.
+        turn: TurnId,
+        /// Why.
+        kind: PauseKind,
+        /// The question.
+        approval: Approval,
+    },
+    /// That question is closed.
+    PauseClosed {
+        /// Its id.
+        approval: ApprovalId,
+        /// The id that stands for its call.
+        call: CallId,
+        /// Why it was asked.
+        kind: PauseKind,
+        /// The answer that won.
+        verdict: Verdict,
+        /// Who gave it.
+        by: Decider,
+    },
+    /// The next requests are made with these.
+    SettingsChanged {
+        /// All of them.
+        settings: Settings,
+        /// Who changed them.
+        by: String,
+    },
+    /// The history is about to be replaced by a summary.
+    CompactionStarted {
+        /// The turn; one of its own when none runs.
+        turn: TurnId,
+        /// Why, in a sentence.
+        why: String,
+        /// `None`: the model is asked to summarise the history as it stands; else as a transcript of so many characters.
+        transcript: Option<usize>,
+    },
+    /// The model's summary.
+    Compacted(StoredSummary),
+    /// A note for the model.
+    Steered {
+        /// The turn.
+        turn: TurnId,
+        /// The note.
+        text: String,
+        /// Who wrote it.
+        by: String,
+    },
+    /// The notes so far are part of the history.
+    NotesGiven {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// The last prompt and what followed left the history.
+    Rewound {
+        /// The prompt.
+        prompt: PromptId,
+        /// Who asked.
         by: String,
     },
     /// The history lost its thinking: the server did not accept a block of it. The rows keep it.
@@ -169,6 +244,62 @@ pub enum Entry {
         /// Why it could not be.
         problem: Option<String>,
     },
+    /// A command runs in the background.
+    JobStarted(JobStart),
+    /// It is over.
+    JobEnded(JobEnd),
+    /// It prints nothing.
+    JobSilent(JobSilence),
+    /// The user wants it ended.
+    JobStopAsked {
+        /// The job.
+        job: JobId,
+        /// Who asked.
+        by: String,
+    },
+    /// The user wants the running command in the background.
+    BackgroundAsked {
+        /// The call.
+        call: CallId,
+        /// The job that it will be.
+        job: JobId,
+        /// Who asked.
+        by: String,
+    },
+    /// A turn began without a prompt, because of what happened to jobs; the model is told of all that it does not know.
+    TurnWoken {
+        /// The turn.
+        turn: TurnId,
+        /// What holds for approvals.
+        approve: ApproveMode,
+        /// When.
+        at: Timestamp,
+    },
+    /// The model is told of what happened to jobs.
+    JobsTold {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// No more turns are begun without a prompt, until there is one.
+    WakesSpent {
+        /// How many there were.
+        wakes: u32,
+    },
+    /// The rows before this one are another session's; this session goes on from there.
+    Forked(Forked),
+}
+
+/// Where a session comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    /// The other session.
+    pub from: SessionId,
+    /// Its last row that was taken over.
+    pub at: Seq,
+    /// Who asked.
+    pub by: String,
+    /// What the model is told.
+    pub note: String,
 }
 
 /// A wish to take edits back.
@@ -250,104 +381,21 @@ pub struct Prompt {
     pub by: String,
 }
 
-/// The model's reply as it is kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredReply {
-    /// The turn.
-    pub turn: TurnId,
-    /// The request it answers.
-    pub request: RequestId,
-    /// Its blocks.
-    pub blocks: Vec<StoredBlock>,
-    /// The API's stop reason.
-    pub stop_reason: String,
-    /// Tokens.
-    pub usage: Usage,
-    /// Whether it is part of the history the model sees. A refusal and an empty reply are not.
-    pub kept: bool,
-    /// Whether it replaces the history before it (server compaction).
-    #[serde(default)]
-    pub replaces_history: bool,
-}
-
-/// One block of a reply.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredBlock {
-    /// Exactly what is sent back to the model, as text.
-    pub raw: String,
-    /// What it is.
-    pub kind: StoredKind,
-}
-
-/// What a block is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoredKind {
-    /// Text.
-    Text {
-        /// The text.
-        text: String,
-    },
-    /// Thinking.
-    Thinking {
-        /// May be empty.
-        text: String,
-    },
-    /// A tool call.
-    Call(StoredCall),
-    /// Anything else.
-    Other {
-        /// The API's type.
-        kind: String,
-    },
-}
-
-/// A tool call as the model made it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredCall {
-    /// Our id.
-    pub call: CallId,
-    /// The API's id.
-    pub tool_use_id: String,
-    /// The tool.
-    pub tool: String,
-    /// Its input.
-    pub input: StoredInput,
-}
-
-/// A tool call's input.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoredInput {
-    /// One JSON document.
-    Valid(JsonText),
-    /// Not JSON, or cut by the output limit: the exact text. Never run.
-    Broken(String),
-}
-
-/// A call's one result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallResult {
-    /// The turn.
-    pub turn: TurnId,
-    /// The call.
-    pub call: CallId,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What the model receives.
-    pub content: Vec<Part>,
-    /// Whether the model is told that it failed.
-    pub is_error: bool,
-    /// How long it ran, in milliseconds.
-    pub duration_ms: u64,
-    /// The change it made.
-    pub diff: Option<FileDiff>,
-    /// Who or what refused it, where no approval says so.
-    #[serde(default)]
-    pub refused_by: Option<Decider>,
+/// For rows of a time when they did not say when.
+fn long_ago() -> Timestamp {
+    Timestamp(0)
 }
 
 impl Entry {
+    /// What the row's request cost, for the rows of one.
+    #[must_use]
+    pub fn usage(&self) -> Option<&Usage> {
+        if let Self::ReplyReceived(StoredReply { usage, .. }) | Self::Compacted(StoredSummary { usage, .. }) = self {
+            return Some(usage);
+        }
+        None
+    }
+
     /// A short stable word for the row's kind, for the store's index and for logs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -369,11 +417,28 @@ impl Entry {
             Self::Notice { .. } => "notice",
             Self::Renamed { .. } => "renamed",
             Self::Archived { .. } => "archived",
+            Self::PauseAsked { .. } => "pause_asked",
+            Self::PauseClosed { .. } => "pause_closed",
+            Self::SettingsChanged { .. } => "settings_changed",
+            Self::CompactionStarted { .. } => "compaction_started",
+            Self::Compacted(_) => "compacted",
+            Self::Steered { .. } => "steered",
+            Self::NotesGiven { .. } => "notes_given",
+            Self::Rewound { .. } => "rewound",
             Self::ThinkingStripped { .. } => "thinking_stripped",
             Self::UndoStarted(_) => "undo_started",
             Self::UndoEnded(_) => "undo_ended",
             Self::ModeChanged { .. } => "mode_changed",
             Self::RuleKept { .. } => "rule_kept",
+            Self::JobStarted(_) => "job_started",
+            Self::JobEnded(_) => "job_ended",
+            Self::JobSilent(_) => "job_silent",
+            Self::JobStopAsked { .. } => "job_stop_asked",
+            Self::BackgroundAsked { .. } => "background_asked",
+            Self::TurnWoken { .. } => "turn_woken",
+            Self::JobsTold { .. } => "jobs_told",
+            Self::WakesSpent { .. } => "wakes_spent",
+            Self::Forked(_) => "forked",
         }
     }
 }

@@ -7,8 +7,11 @@
 
 pub mod audit;
 pub mod entry;
+pub mod job;
 mod read;
 mod schema;
+mod search;
+mod usage;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +26,8 @@ use entry::Entry;
 use proto::audit::{AuditRow, Audited};
 
 pub use read::{LogRow, SessionRow};
+pub use search::Found;
+pub use usage::UsageRow;
 pub use write::title_of;
 
 /// Jobs that may wait for the writer: each session has at most a few under way, so this many means the disk has stopped.
@@ -143,6 +148,20 @@ impl Store {
         Ok(Self { writer, reader: Arc::new(Mutex::new(reader)), path: Arc::new(path.to_owned()) })
     }
 
+    /// Whether this release could use the database; changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], or why it cannot be read.
+    pub fn check(path: &Path) -> Result<(), StoreError> {
+        if !path.exists() {
+            return Ok(());
+        }
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open_error = |reason: String| StoreError::Open { path: path.to_owned(), reason };
+        let connection = Connection::open_with_flags(path, flags).map_err(|error| open_error(error.to_string()))?;
+        schema::check(&connection, path)
+    }
+
     /// The database file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -172,6 +191,49 @@ impl Store {
         Ok(done)
     }
 
+    /// Stores a session that begins with another's rows up to `upto`; its first row of its own follows them.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub async fn fork(&self, source: SessionId, upto: Seq, session: NewSession) -> Result<(), StoreError> {
+        self.ask(|reply| write::Job::Fork { source, upto, session: Box::new(session), reply }).await
+    }
+
+    /// Rows with all of these words, newest first. Brings the index up to the logs first, in small steps.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn search(&self, words: Vec<String>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        for (session, mut after) in self.read(search::behind).await? {
+            loop {
+                let rows = self.rows(session, after, search::INDEX_PAGE).await?;
+                let Some(page) = search::page(session, after, &rows) else { break };
+                after = page.upto;
+                self.ask(|reply| write::Job::Index { page: Box::new(page), reply }).await?;
+            }
+        }
+        self.read(move |connection| search::find(connection, &words, limit)).await
+    }
+
+    /// Gives the file's free pages back to the disk, in small steps. Returns the file's size then, in bytes.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn shrink(&self) -> Result<u64, StoreError> {
+        while self.read(read::free_pages).await? > 0 {
+            self.ask(|reply| write::Job::Shrink { reply }).await?;
+        }
+        self.read(read::size).await
+    }
+
+    /// The file's size in bytes.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn size(&self) -> Result<u64, StoreError> {
+        self.read(read::size).await
+    }
+
     /// Deletes a session and its rows.
     ///
     /// # Errors
@@ -195,6 +257,14 @@ impl Store {
         let (reply, done) = oneshot::channel();
         self.writer.send(job(reply)).await.map_err(|_| StoreError::Closed)?;
         done.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// One session.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn session(&self, session: SessionId) -> Result<Option<SessionRow>, StoreError> {
+        self.read(move |connection| read::session(connection, session)).await
     }
 
     /// All sessions, also archived ones.
@@ -235,6 +305,22 @@ impl Store {
         schema::prepare(&mut connection, path)?;
         connection.execute_batch("PRAGMA query_only = ON;").map_err(open_error)?;
         Ok(Some(connection))
+    }
+
+    /// What was used from a day (since 1970, UTC) on, newest day first.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn usage(&self, since_day: u64, session: Option<SessionId>) -> Result<Vec<UsageRow>, StoreError> {
+        self.read(move |connection| usage::days(connection, since_day, session)).await
+    }
+
+    /// What a session's turns used, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// What SQLite says, or a row that does not read.
+    pub async fn turns(&self, session: SessionId, limit: u32) -> Result<Vec<LogRow>, StoreError> {
+        self.read(move |connection| usage::turns(connection, session, limit)).await
     }
 
     async fn read<T: Send + 'static>(

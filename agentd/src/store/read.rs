@@ -56,27 +56,39 @@ macro_rules! select_sessions {
     };
 }
 
-pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>, StoreError> {
-    session_rows(connection, select_sessions!("ORDER BY active_at DESC"))
+pub(super) fn session(connection: &Connection, session: SessionId) -> Result<Option<SessionRow>, StoreError> {
+    let found = session_rows(connection, select_sessions!("WHERE id = ?1"), [session.0.as_bytes()])?;
+    Ok(found.into_iter().next())
 }
 
-/// A session rests when its last row is one of these: whatever was queued when a turn ended began in the same commit.
-/// (A new name or mode may come in the middle of a turn.)
+pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>, StoreError> {
+    session_rows(connection, select_sessions!("ORDER BY active_at DESC"), [])
+}
+
+/// A session rests when its last row is one of these, because whatever was queued when a turn ended began in the same
+/// commit, and when no job of it runs. (A new name or mode, or the end of a job, may come in the middle of a turn.)
 pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, StoreError> {
     session_rows(
         connection,
         select_sessions!(
-            "WHERE archived = 0 AND (
+            "WHERE archived = 0 AND ((
                  SELECT kind FROM events WHERE session = sessions.id ORDER BY seq DESC LIMIT 1
-             ) NOT IN ('created', 'turn_ended', 'archived', 'undo_ended')
+             ) NOT IN ('created', 'turn_ended', 'archived', 'undo_ended', 'settings_changed', 'wakes_spent', 'forked')
+             OR (SELECT count(*) FROM events WHERE session = sessions.id AND kind = 'job_started')
+              > (SELECT count(*) FROM events WHERE session = sessions.id AND kind = 'job_ended'))
              ORDER BY active_at"
         ),
+        [],
     )
 }
 
-fn session_rows(connection: &Connection, sql: &str) -> Result<Vec<SessionRow>, StoreError> {
+fn session_rows(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+) -> Result<Vec<SessionRow>, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([], |row| {
+    let rows = statement.query_map(parameters, |row| {
         let id: [u8; 16] = row.get(0)?;
         Ok(SessionRow {
             id: SessionId(Uuid::from_bytes(id)),
@@ -104,7 +116,11 @@ pub(super) fn rows(
     let mut statement = connection
         .prepare_cached("SELECT seq, at, body FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?;
     let since = i64::try_from(since.0).unwrap_or(i64::MAX);
-    let mut found = statement.query(params![session.0.as_bytes(), since, limit])?;
+    collect(session, statement.query(params![session.0.as_bytes(), since, limit])?)
+}
+
+/// The rows of a query for seq, at and body.
+pub(super) fn collect(session: SessionId, mut found: rusqlite::Rows<'_>) -> Result<Vec<LogRow>, StoreError> {
     let mut out = Vec::new();
     while let Some(row) = found.next()? {
         let seq = Seq(loaded(row.get(0)?));
@@ -116,6 +132,21 @@ pub(super) fn rows(
     Ok(out)
 }
 
-fn loaded(number: i64) -> u64 {
+/// Pages of the file that hold nothing and can be given back.
+pub(super) fn free_pages(connection: &Connection) -> Result<u64, StoreError> {
+    // A file made before it could shrink never does.
+    let mode: i64 = connection.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
+    let free: i64 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(if mode == 0 { 0 } else { loaded(free) })
+}
+
+/// The file's size in bytes.
+pub(super) fn size(connection: &Connection) -> Result<u64, StoreError> {
+    let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    let bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    Ok(loaded(pages) * loaded(bytes))
+}
+
+pub(super) fn loaded(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

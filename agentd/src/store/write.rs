@@ -3,25 +3,58 @@
 use std::sync::Arc;
 
 use proto::audit::AuditRow;
-use proto::ids::SessionId;
+use proto::event::Usage;
+use proto::ids::{Seq, SessionId};
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::{mpsc, oneshot};
 
+use super::search::{self, Page};
 use super::{AuditSink, NewRow, NewSession, StoreError, audit};
 use crate::store::entry::{Created, Entry};
 
 /// Jobs in one transaction: enough to share an fsync among all sessions, few enough to keep the first waiter's delay low.
 const GROUP_MAX: usize = 64;
 
+/// Pages given back in one transaction: 4 MiB, so that nobody waits long for the writer meanwhile.
+const SHRINK: &str = "PRAGMA incremental_vacuum(1024)";
+
 type Done = oneshot::Sender<Result<(), StoreError>>;
 
 /// Something to write.
 #[derive(Debug)]
 pub(super) enum Job {
-    Create { session: Box<NewSession>, reply: Done },
-    Append { session: SessionId, rows: Vec<NewRow>, reply: Done },
-    Remove { session: SessionId, reply: Done },
-    Flush { reply: Done },
+    Create {
+        session: Box<NewSession>,
+        reply: Done,
+    },
+    Append {
+        session: SessionId,
+        rows: Vec<NewRow>,
+        reply: Done,
+    },
+    Remove {
+        session: SessionId,
+        reply: Done,
+    },
+    /// Copies the rows up to `upto` into a new session; its own first row comes after them.
+    Fork {
+        source: SessionId,
+        upto: Seq,
+        session: Box<NewSession>,
+        reply: Done,
+    },
+    /// Puts texts into the search index.
+    Index {
+        page: Box<Page>,
+        reply: Done,
+    },
+    /// Gives some free pages of the file back to the disk.
+    Shrink {
+        reply: Done,
+    },
+    Flush {
+        reply: Done,
+    },
 }
 
 /// Serves jobs until the last handle is gone.
@@ -56,9 +89,13 @@ pub(super) fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Job>, mut
 
 fn answer(job: Job, result: Result<(), StoreError>) {
     let reply = match job {
-        Job::Create { reply, .. } | Job::Append { reply, .. } | Job::Remove { reply, .. } | Job::Flush { reply } => {
-            reply
-        }
+        Job::Create { reply, .. }
+        | Job::Append { reply, .. }
+        | Job::Remove { reply, .. }
+        | Job::Fork { reply, .. }
+        | Job::Index { reply, .. }
+        | Job::Shrink { reply }
+        | Job::Flush { reply } => reply,
     };
     // A waiter that went away does not undo what was written.
     let _ = reply.send(result);
@@ -77,17 +114,7 @@ fn commit(connection: &mut Connection, group: &[Job]) -> Result<Vec<AuditRow>, S
 fn apply(transaction: &Transaction<'_>, job: &Job, audited: &mut Vec<AuditRow>) -> Result<(), StoreError> {
     match job {
         Job::Create { session, .. } => {
-            transaction
-                .prepare_cached(
-                    "INSERT INTO sessions (id, name, created_at, active_at, cwd, spec) VALUES (?1, ?2, ?3, ?3, ?4, ?5)",
-                )?
-                .execute(params![
-                    session.id.0.as_bytes(),
-                    session.name,
-                    stored(session.created_at.0),
-                    session.cwd,
-                    session.spec
-                ])?;
+            create(transaction, session)?;
             insert(transaction, session.id, &session.first)
         }
         Job::Append { session, rows, .. } => rows.iter().try_for_each(|row| {
@@ -97,12 +124,50 @@ fn apply(transaction: &Transaction<'_>, job: &Job, audited: &mut Vec<AuditRow>) 
             }
             Ok(())
         }),
+        Job::Fork { source, upto, session, .. } => {
+            create(transaction, session)?;
+            transaction
+                .prepare_cached(
+                    "INSERT INTO events (session, seq, at, kind, body)
+                     SELECT ?2, seq, at, kind, body FROM events WHERE session = ?1 AND seq <= ?3",
+                )?
+                .execute(params![source.0.as_bytes(), session.id.0.as_bytes(), stored(upto.0)])?;
+            transaction
+                .prepare_cached(
+                    "UPDATE sessions SET title = (SELECT title FROM sessions WHERE id = ?1), indexed = ?3 WHERE id = ?2",
+                )?
+                .execute(params![source.0.as_bytes(), session.id.0.as_bytes(), stored(upto.0)])?;
+            insert(transaction, session.id, &session.first)
+        }
+        Job::Index { page, .. } => search::index(transaction, page),
         Job::Remove { session, .. } => {
+            search::forget(transaction, *session)?;
             transaction.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([session.0.as_bytes()])?;
+            Ok(())
+        }
+        Job::Shrink { .. } => {
+            let mut statement = transaction.prepare_cached(SHRINK)?;
+            let mut rows = statement.query([])?;
+            while rows.next()?.is_some() {}
             Ok(())
         }
         Job::Flush { .. } => Ok(()),
     }
+}
+
+fn create(transaction: &Transaction<'_>, session: &NewSession) -> Result<(), StoreError> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO sessions (id, name, created_at, active_at, cwd, spec) VALUES (?1, ?2, ?3, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            session.id.0.as_bytes(),
+            session.name,
+            stored(session.created_at.0),
+            session.cwd,
+            session.spec
+        ])?;
+    Ok(())
 }
 
 fn insert(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Result<(), StoreError> {
@@ -136,11 +201,18 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
                 .prepare_cached("UPDATE sessions SET mode = ?2 WHERE id = ?1")?
                 .execute(params![id, mode.name()])?;
         }
+        Entry::ReplyReceived(reply) => count(transaction, session, row, &reply.model, &reply.usage)?,
+        Entry::Compacted(summary) => count(transaction, session, row, &summary.model, &summary.usage)?,
+        // For the list, where sessions that rest have no actor.
+        Entry::SettingsChanged { settings, .. } => {
+            transaction
+                .prepare_cached("UPDATE sessions SET spec = json_set(spec, '$.model', ?2) WHERE id = ?1")?
+                .execute(params![id, settings.model])?;
+        }
         Entry::PromptWithdrawn { .. }
         | Entry::TurnStarted { .. }
         | Entry::RequestSent { .. }
         | Entry::RequestFailed { .. }
-        | Entry::ReplyReceived(_)
         | Entry::Nudged { .. }
         | Entry::ApprovalAsked { .. }
         | Entry::ApprovalClosed { .. }
@@ -149,11 +221,57 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::InterruptRequested { .. }
         | Entry::TurnEnded { .. }
         | Entry::Notice { .. }
+        | Entry::PauseAsked { .. }
+        | Entry::PauseClosed { .. }
+        | Entry::CompactionStarted { .. }
+        | Entry::Steered { .. }
+        | Entry::NotesGiven { .. }
+        | Entry::Rewound { .. }
         | Entry::ThinkingStripped { .. }
+        | Entry::Forked(_)
         | Entry::UndoStarted(_)
         | Entry::UndoEnded(_)
-        | Entry::RuleKept { .. } => {}
+        | Entry::RuleKept { .. }
+        | Entry::JobStarted(_)
+        | Entry::JobEnded(_)
+        | Entry::JobSilent(_)
+        | Entry::JobStopAsked { .. }
+        | Entry::BackgroundAsked { .. }
+        | Entry::TurnWoken { .. }
+        | Entry::JobsTold { .. }
+        | Entry::WakesSpent { .. } => {}
     }
+    Ok(())
+}
+
+/// Adds a reply to what its day, session and model have used.
+fn count(
+    transaction: &Transaction<'_>,
+    session: SessionId,
+    row: &NewRow,
+    model: &str,
+    usage: &Usage,
+) -> Result<(), StoreError> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO usage (day, session, model, requests, input, cache_write, cache_read, output, cost)
+             VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (day, session, model) DO UPDATE SET
+                 requests = requests + 1, input = input + excluded.input,
+                 cache_write = cache_write + excluded.cache_write, cache_read = cache_read + excluded.cache_read,
+                 output = output + excluded.output,
+                 cost = CASE WHEN cost IS NULL THEN excluded.cost ELSE cost + coalesce(excluded.cost, 0) END",
+        )?
+        .execute(params![
+            stored(row.at.day()),
+            session.0.as_bytes(),
+            model,
+            stored(usage.input_tokens),
+            stored(usage.cache_write_tokens),
+            stored(usage.cache_read_tokens),
+            stored(usage.output_tokens),
+            usage.cost_nanousd.map(stored)
+        ])?;
     Ok(())
 }
 

@@ -18,7 +18,9 @@ pub fn reloading() {
 
 /// The configuration was read, or the old one stays; `status` says which.
 pub fn reloaded(status: &str) {
-    tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+    // A message is a line each: what follows a line feed would be another message.
+    let status = status.replace('\n', " ");
+    tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
 }
 
 /// The daemon is going away.
@@ -27,7 +29,7 @@ pub fn stopping() {
 }
 
 /// The daemon is alive.
-pub(super) fn alive() {
+pub fn alive() {
     tell(&[NotifyState::Watchdog]);
 }
 

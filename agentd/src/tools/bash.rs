@@ -85,6 +85,7 @@ pub fn render(result: &RunResult, limits: &ShellLimits) -> ToolResult {
         End::TimedOut { limit_ms } => (true, Outcome::TimedOut { limit_ms }),
         End::Interrupted {} | End::Restarted {} => (true, Outcome::Interrupted {}),
         End::NotRun {} => (true, Outcome::Failed {}),
+        End::Moved { job } => (false, Outcome::Background { job }),
     };
     let text = if notes.is_empty() {
         output
@@ -124,6 +125,11 @@ fn notes(result: &RunResult, output: &str) -> Vec<String> {
         }
         End::Interrupted {} => notes.push(format!("[interrupted by the user{}]", killed(end.killed))),
         End::Restarted {} => notes.push(format!("[ended by a restart of the shell{}]", killed(end.killed))),
+        End::Moved { job } => notes.push(format!(
+            "[the user moved the command to the background: it goes on as job {0}, this is its output so far; you are told \
+             when it ends. job_output shows what it prints, job_stop ends it]",
+            job.short()
+        )),
         End::NotRun {} => notes.push("[the command could not be handed to the shell and was not run]".to_owned()),
     }
     for hit in &end.limits_hit {
@@ -145,8 +151,11 @@ fn renewed(renewed: &Renewed) -> String {
         Why::Ended { status: ExitStatus::Signal(signal) } => format!("the shell was killed by signal {signal}"),
         Why::Stuck {} => "the shell did not come back and was killed".to_owned(),
         Why::Asked {} => "the shell was restarted".to_owned(),
+        Why::Moved {} => "the shell went on with the command".to_owned(),
     };
-    let kept = if renewed.restored {
+    let kept = if renewed.restored && renewed.why == (Why::Moved {}) {
+        "exported variables, options, functions and aliases were copied; other variables and shell jobs stayed with it"
+    } else if renewed.restored {
         "exported variables, options, functions and aliases were restored; other variables and shell jobs are lost"
     } else {
         "nothing else of the old shell's state is left"

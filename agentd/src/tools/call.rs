@@ -14,9 +14,11 @@ use proto::shim::reply::{Facts, ShellState};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
+use super::background::{self, BACKGROUND, BackgroundInput, JobInput, NewJob};
 use super::{ToolResult, bash, diff, editor, failure, search};
-use crate::shell::{OutputChunk, Shell, ShellError};
+use crate::shell::{End, OutputChunk, RunResult, Shell, ShellError};
 use crate::store::entry::Expect;
+use crate::store::job::JobStart;
 
 /// Name of the shell tool.
 pub const BASH: &str = "bash";
@@ -41,6 +43,10 @@ pub enum Parsed {
     Editor(editor::EditorInput),
     /// A search.
     Search(search::SearchInput),
+    /// A command for the background.
+    Background(BackgroundInput),
+    /// Something about background commands.
+    Job(JobInput),
 }
 
 /// Understands a call.
@@ -58,8 +64,14 @@ pub fn parse(tool: &str, input: &JsonText) -> Result<Parsed, ToolResult> {
         EDITOR => editor::parse(input).map(Parsed::Editor).map_err(|text| failure(&text)),
         GREP => search::parse_grep(input).map(Parsed::Search).map_err(|text| failure(&text)),
         GLOB => search::parse_glob(input).map(Parsed::Search).map_err(|text| failure(&text)),
+        BACKGROUND => background::parse_background(input).map(Parsed::Background).map_err(|text| failure(&text)),
+        background::OUTPUT => background::parse_output(input).map(Parsed::Job).map_err(|text| failure(&text)),
+        background::STOP => background::parse_stop(input).map(Parsed::Job).map_err(|text| failure(&text)),
         other => Err(failure(&format!(
-            "There is no tool named `{other}`. The tools are `{BASH}`, `{EDITOR}`, `{GREP}` and `{GLOB}`."
+            "There is no tool named `{other}`. The tools are `{BASH}`, `{BACKGROUND}`, `{}`, `{}`, `{EDITOR}`, `{GREP}` and \
+             `{GLOB}`.",
+            background::OUTPUT,
+            background::STOP
         ))),
     }
 }
@@ -72,6 +84,8 @@ pub fn title(tool: &str, input: &JsonText) -> String {
         Ok(Parsed::Restart) => "restart the shell".to_owned(),
         Ok(Parsed::Editor(input)) => editor::title(&input),
         Ok(Parsed::Search(input)) => search::title(&input),
+        Ok(Parsed::Background(input)) => format!("$ {} &", input.command.trim()),
+        Ok(Parsed::Job(input)) => background::title(&input),
         Err(_) => tool.to_owned(),
     }
 }
@@ -103,7 +117,8 @@ pub fn bound_digest(digest: &str, shell: &str) -> String {
 /// The result for the model when it could not be done anyway (no such file, text not found, …).
 pub async fn prospect(call: CallId, parsed: &Parsed, shell: &Shell) -> Result<Prospect, ToolResult> {
     match parsed {
-        Parsed::Command(command) => {
+        // In the background or not, it is the same command: who allowed the one allowed the other.
+        Parsed::Command(command) | Parsed::Background(BackgroundInput { command, .. }) => {
             let ShellState { cwd, facts, .. } = shell.state().await.map_err(|error| shell_failure(&error))?;
             let digest = hex_digest(&[BASH, command, &cwd]);
             let expect = Expect::Directory(cwd.clone());
@@ -120,6 +135,7 @@ pub async fn prospect(call: CallId, parsed: &Parsed, shell: &Shell) -> Result<Pr
         }
         Parsed::Editor(input) if editor::is_view(input) => Ok(look(editor::title(input), &format!("{input:?}"))),
         Parsed::Search(input) => Ok(look(search::title(input), &format!("{input:?}"))),
+        Parsed::Job(input) => Ok(look(background::title(input), &format!("{input:?}"))),
         Parsed::Editor(input) => {
             let preview = editor::op(input, Mode::Preview {});
             let reply = shell.file(call, &preview).await.map_err(|error| shell_failure(&error))?;
@@ -150,6 +166,8 @@ pub struct Ended {
     pub result: ToolResult,
     /// A command's own time, as its shim measured it, whichever daemon asked; else from the request to the answer.
     pub duration: Duration,
+    /// The background command that it began, or became.
+    pub job: Option<NewJob>,
 }
 
 /// What a run needs to know.
@@ -163,6 +181,8 @@ pub struct RunSpec {
     pub again: bool,
     /// The command's deadline.
     pub deadline: Duration,
+    /// The session's background commands, for tools that speak of them.
+    pub jobs: Vec<JobStart>,
 }
 
 /// Runs a call, or finds its result if this shim ran it before.
@@ -176,19 +196,28 @@ pub async fn run(
     output: mpsc::Sender<OutputChunk>,
 ) -> Result<Ended, ShellError> {
     let started = Instant::now();
-    let mut ran = None;
+    let (mut ran, mut job) = (None, None);
     let result = match parsed {
         Parsed::Command(command) => {
-            if let (Expect::Directory(approved), false) = (&spec.expect, spec.again)
-                && *approved != cwd_of(shell).await?
-            {
+            if has_moved(spec, shell).await? {
                 changed("the shell's directory is another one now")
             } else {
                 let run = shell.run(spec.call, command, spec.deadline, output).await?;
                 ran = Some(Duration::from_millis(run.end.duration_ms));
+                job = moved(&run, command);
                 bash::render(&run, shell.limits())
             }
         }
+        Parsed::Background(input) => {
+            if has_moved(spec, shell).await? {
+                changed("the shell's directory is another one now")
+            } else {
+                let (result, new) = background::start(spec.call, input, shell).await?;
+                job = new;
+                result
+            }
+        }
+        Parsed::Job(input) => background::run(spec.call, input, shell, &spec.jobs).await?,
         Parsed::Restart => bash::render_restart(&shell.restart(spec.call).await?),
         Parsed::Editor(input) => {
             let expect = match &spec.expect {
@@ -203,7 +232,30 @@ pub async fn run(
         }
         Parsed::Search(input) => search::render(&shell.file(spec.call, &search::op(input)).await?),
     };
-    Ok(Ended { result, duration: ran.unwrap_or_else(|| started.elapsed()) })
+    Ok(Ended { result, duration: ran.unwrap_or_else(|| started.elapsed()), job })
+}
+
+/// Whether the shell is in another directory than the one that was approved.
+async fn has_moved(spec: &RunSpec, shell: &Shell) -> Result<bool, ShellError> {
+    match (&spec.expect, spec.again) {
+        (Expect::Directory(approved), false) => Ok(*approved != cwd_of(shell).await?),
+        (Expect::Directory(_), true) | (Expect::Nothing | Expect::File { .. }, _) => Ok(false),
+    }
+}
+
+/// The job that a command became when the user moved it to the background.
+fn moved(run: &RunResult, command: &str) -> Option<NewJob> {
+    let End::Moved { job } = run.end.end else { return None };
+    Some(NewJob {
+        job,
+        command: command.to_owned(),
+        description: String::new(),
+        // The new shell is where the old one was before the command.
+        cwd: run.end.renewed.as_ref().map(|renewed| renewed.cwd.clone()).unwrap_or_default(),
+        deadline: background::DEADLINE,
+        silence: None,
+        moved: true,
+    })
 }
 
 fn changed(what: &str) -> ToolResult {

@@ -1,5 +1,6 @@
 //! What the model asked for → a typed request to the shim; its answer → what the model receives.
 
+pub mod background;
 pub mod bash;
 pub mod call;
 pub mod diff;

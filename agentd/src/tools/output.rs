@@ -101,7 +101,8 @@ fn without_cut_end(bytes: &[u8]) -> &[u8] {
 }
 
 /// Without the end of a character whose beginning was cut off.
-fn without_cut_start(bytes: &[u8]) -> &[u8] {
+#[must_use]
+pub fn without_cut_start(bytes: &[u8]) -> &[u8] {
     let skip = bytes.iter().take(3).take_while(|byte| (0x80..=0xBF).contains(*byte)).count();
     &bytes[skip..]
 }

@@ -3,7 +3,8 @@
 //! [`frame`] says how bytes become frames: `u32 BE total length | u32 BE header length | header | body`. The header is
 //! JSON (self-describing, so that fields can be added and old peers skip them), the body is raw bytes (commands, output,
 //! file contents). [`start`] is what the daemon writes to a new shim's standard input and what comes back; [`request`]
-//! and [`reply`] are spoken on the socket afterwards; [`outcome`] says how a command ended.
+//! and [`reply`] are spoken on the socket afterwards; [`outcome`] says how a command ended, [`jobs`] what is known of those
+//! in the background.
 //!
 //! Rules:
 //!
@@ -16,6 +17,7 @@
 
 pub mod files;
 pub mod frame;
+pub mod jobs;
 pub mod outcome;
 pub mod reply;
 pub mod request;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::JobId;
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -48,6 +50,11 @@ pub enum End {
     Restarted {},
     /// It did not run: the shell was broken in a way that made it impossible.
     NotRun {},
+    /// It goes on in the background; this is the end of the call only.
+    Moved {
+        /// The job that it is now.
+        job: JobId,
+    },
 }
 
 /// What became of the shell's state when it had to be replaced.
@@ -78,6 +85,8 @@ pub enum Why {
     Stuck {},
     /// It was asked for.
     Asked {},
+    /// The old one went on in the background with its command.
+    Moved {},
 }
 
 /// A limit of the kernel's that was hit.

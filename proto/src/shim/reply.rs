@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::jobs::{JobInfo, ShellEnv};
 use super::outcome::{RestartResult, RunEnd};
 use super::start::Accounting;
-use crate::ids::CallId;
+use crate::ids::{CallId, JobId};
 
 /// The header of a frame from the shim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +81,26 @@ pub enum Reply {
     },
     /// Answer to `File`; the body is the file operation's answer as JSON.
     File {},
+    /// Answer to `StartJob`: it runs, or ran.
+    JobStarted {
+        /// The job.
+        job: JobId,
+        /// The directory it began in.
+        cwd: String,
+    },
+    /// Answer to `Jobs`.
+    Jobs {
+        /// Those that run, and those whose end was not forgotten, oldest first.
+        jobs: Vec<JobInfo>,
+    },
+    /// News: a job has ended or is silent; `Jobs` tells which.
+    JobsChanged {},
+    /// Answer to `Env`.
+    Env {
+        /// The environment.
+        #[serde(flatten)]
+        env: ShellEnv,
+    },
     /// A reply of a later version.
     #[serde(other)]
     Unknown,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::CallId;
+use crate::ids::{CallId, JobId};
 use crate::secret::Secret;
 
 /// Longest command: what one call may hand to bash.
@@ -63,6 +63,15 @@ pub enum Request {
         offset: u64,
         /// At most this many bytes.
         max: u64,
+        /// For a job: how long to wait for something to tell, in milliseconds.
+        #[serde(default)]
+        wait_ms: u64,
+        /// Wait for its end; else for more output.
+        #[serde(default)]
+        until_end: bool,
+        /// The call that waits, if one does: interrupting it ends the wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asker: Option<CallId>,
     },
     /// The shell's directory and process.
     State {},
@@ -78,6 +87,34 @@ pub enum Request {
     },
     /// Ends everything, the shim included.
     Shutdown {},
+    /// Runs the body as a command in the background, once; for a job that is known already it only says so.
+    StartJob {
+        /// The job.
+        job: JobId,
+        /// Milliseconds it may run.
+        deadline_ms: u64,
+        /// It is news when it prints nothing for so long; 0 = never.
+        #[serde(default)]
+        silence_ms: u64,
+    },
+    /// Moves a running call into the background; a new shell takes its place.
+    Background {
+        /// The call.
+        call: CallId,
+        /// The job that it becomes.
+        job: JobId,
+        /// Milliseconds it may run from now on.
+        deadline_ms: u64,
+    },
+    /// Ends a job and exactly its processes.
+    StopJob {
+        /// The job.
+        job: JobId,
+    },
+    /// The jobs.
+    Jobs {},
+    /// The shell's environment.
+    Env {},
     /// A request of a later version.
     #[serde(other)]
     Unknown,

@@ -119,6 +119,7 @@ impl Client {
             | ServerFrame::Live(_)
             | ServerFrame::CaughtUp(_)
             | ServerFrame::Lagged(_)
+            | ServerFrame::Presence(_)
             | ServerFrame::Goodbye(_) => None,
         })
     }

@@ -17,6 +17,9 @@ use super::received::Received;
 /// What was seen of all sessions so far.
 #[derive(Debug, Default)]
 pub(super) struct Histories {
+    /// The client is killed again and again: a request goes out while its row is being written, so what the last message
+    /// of an earlier request said may be said anew, and otherwise.
+    pub(super) killed: bool,
     sessions: HashMap<String, History>,
 }
 
@@ -51,6 +54,9 @@ impl Histories {
         if history.tools != seen.tools {
             wrong.push(differ("tools changed within a session", &history.tools, &seen.tools));
         }
+        if self.killed {
+            history.forget_unsaid(&seen.blocks);
+        }
         for (index, old) in history.blocks.iter().enumerate() {
             match seen.blocks.get(index) {
                 Some(new) if new == old => {}
@@ -84,6 +90,16 @@ impl Histories {
 }
 
 impl History {
+    /// Drops what the last message so far said from where the new request says something else.
+    fn forget_unsaid(&mut self, new: &[(String, String)]) {
+        let said = self.blocks.iter().rposition(|(role, _)| role != "user").map_or(0, |at| at + 1);
+        let same = self.blocks.iter().zip(new).take_while(|(old, new)| old == new).count();
+        if same >= said {
+            self.blocks.truncate(same);
+            self.replies.retain(|at, _| *at <= same);
+        }
+    }
+
     fn replies_kept(&self, blocks: &[(String, String)]) -> Vec<String> {
         let mut wrong = Vec::new();
         for (at, reply) in &self.replies {
@@ -253,6 +269,28 @@ mod tests {
         histories.replied(&request(&body("s", &changed)), None);
         let shorter = request(&body("s", &json!([{ "role": "user", "content": "go" }])));
         assert!(histories.check(&shorter).join("\n").contains("the history shrank"));
+    }
+
+    #[test]
+    fn a_killed_client_may_say_its_last_message_anew_and_nothing_before_it() {
+        let mut histories = Histories { killed: true, ..Histories::default() };
+        let told = |answer: &str, result: &str| {
+            request(&body(
+                "s",
+                &json!([
+                    { "role": "user", "content": "go" },
+                    { "role": "assistant", "content": [{ "type": "text", "text": answer }] },
+                    { "role": "user", "content": result },
+                ]),
+            ))
+        };
+        let first = told("a", "one");
+        histories.check(&first);
+        histories.replied(&first, None);
+        let again = told("a", "two");
+        assert_eq!(histories.check(&again), Vec::<String>::new());
+        histories.replied(&again, None);
+        assert!(!histories.check(&told("b", "two")).is_empty());
     }
 
     #[test]

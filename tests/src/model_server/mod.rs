@@ -15,7 +15,7 @@ mod reply;
 mod rules;
 mod serve;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -60,6 +60,10 @@ struct State {
     hung_up: Vec<usize>,
     histories: history::Histories,
     violations: Vec<String>,
+    models: HashMap<String, serde_json::Value>,
+    keeps_none: bool,
+    delivered: Vec<(usize, Instant)>,
+    count: usize,
 }
 
 impl ModelServer {
@@ -106,6 +110,11 @@ impl ModelServer {
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// From now on the client is killed at any moment: see [`history::Histories::killed`].
+    pub fn expect_kills(&self) {
+        self.shared.lock().histories.killed = true;
     }
 
     /// Queues a reply to the next request for which none is queued.
@@ -167,6 +176,23 @@ impl ModelServer {
         self.shared.lock().scripts.clear();
     }
 
+    /// Answers the Models API's question for a model with this entry; without one it does not know any.
+    pub fn describe_model(&self, model: &str, entry: serde_json::Value) {
+        self.shared.lock().models.insert(model.to_owned(), entry);
+    }
+
+    /// Keeps none of the requests from now on, and checks none against its session's earlier ones: for long sessions, whose
+    /// handler looks at each itself. Their numbers go on.
+    pub fn keep_no_requests(&self) {
+        self.shared.lock().keeps_none = true;
+    }
+
+    /// When each reply was handed over to its last byte, by the number of its request.
+    #[must_use]
+    pub fn delivered(&self) -> Vec<(usize, Instant)> {
+        self.shared.lock().delivered.clone()
+    }
+
     /// Forgets the histories seen: what comes next may break with them, for claims about the ways out that do.
     pub fn forget_histories(&self) {
         self.shared.lock().histories = history::Histories::default();
@@ -212,26 +238,36 @@ impl Shared {
     /// Records and checks a request and finds its reply. Blocks as long as a handler does.
     fn admit(self: Arc<Self>, mut received: Received) -> Admitted {
         let mut state = self.lock();
-        received.number = state.requests.len() + 1;
+        state.count += 1;
+        received.number = state.count;
         let mut wrong = rules::check(&received);
-        wrong.extend(state.histories.check(&received));
+        if !state.keeps_none {
+            wrong.extend(state.histories.check(&received));
+        }
         let handler = state.handler.clone();
         let script = if handler.is_none() && wrong.is_empty() { state.scripts.pop_front() } else { None };
         if handler.is_none() && script.is_none() && wrong.is_empty() {
             wrong.push("no reply is scripted for it".to_owned());
         }
-        state.requests.push(received.clone());
+        if !state.keeps_none {
+            state.requests.push(received.clone());
+        }
         let refusal = (!wrong.is_empty()).then(|| Reply::error(400, "invalid_request_error", &wrong.join("; ")));
         state.violations.extend(wrong.iter().map(|wrong| format!("request {}: {wrong}", received.number)));
         drop(state);
         self.changed.notify_all();
         let reply = refusal.or(script).or_else(|| handler.map(|handler| handler(&received)));
         let reply = reply.unwrap_or_else(|| Reply::error(500, "api_error", "nothing is scripted"));
-        if reply.is_whole() {
+        if reply.is_whole() && !self.lock().keeps_none {
             self.lock().histories.replied(&received, reply.kept());
         }
         let whole = Whole { shared: Arc::clone(&self), number: received.number, delivered: false };
         Admitted { received, reply, whole }
+    }
+
+    /// The entry of a model.
+    fn model(&self, id: &str) -> Option<serde_json::Value> {
+        self.lock().models.get(id).cloned()
     }
 
     fn note_refused(&self, received: Received) {
@@ -268,10 +304,14 @@ impl Whole {
 
 impl Drop for Whole {
     fn drop(&mut self) {
-        if !self.delivered {
-            self.shared.lock().hung_up.push(self.number);
-            self.shared.changed.notify_all();
+        let mut state = self.shared.lock();
+        if self.delivered {
+            state.delivered.push((self.number, Instant::now()));
+        } else {
+            state.hung_up.push(self.number);
         }
+        drop(state);
+        self.shared.changed.notify_all();
     }
 }
 

@@ -202,6 +202,19 @@ impl Reply {
         self
     }
 
+    /// Fields of the usage at the message's start, over the usual ones; `output_tokens` also at its end.
+    ///
+    /// # Panics
+    /// When the reply is no message.
+    #[must_use]
+    pub fn usage(mut self, usage: Value) -> Self {
+        let own = &mut self.message().usage;
+        for (key, value) in usage.as_object().into_iter().flatten() {
+            own[key] = value.clone();
+        }
+        self
+    }
+
     /// A response header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
@@ -287,8 +300,9 @@ impl Message {
         (whole && !self.blocks.is_empty()).then(|| self.blocks.iter().map(Block::to_value).collect())
     }
 
-    pub(super) fn output_tokens(&self) -> usize {
-        7 * self.blocks.len() + 1
+    pub(super) fn output_tokens(&self) -> u64 {
+        let own = 7 * self.blocks.len() as u64 + 1;
+        self.usage["output_tokens"].as_u64().unwrap_or(own)
     }
 }
 

@@ -45,7 +45,9 @@ const CACHE_MARKS_MAX: usize = 4;
 pub(super) fn check(request: &Received) -> Vec<String> {
     let mut wrong = Vec::new();
     headers(request, &mut wrong);
-    if fields(&request.json, &mut wrong) {
+    let compaction = request.header("anthropic-beta").is_some_and(|betas| betas.contains("compact-2026-09-04"));
+    let betas = if compaction { &["compaction"][..] } else { &[] };
+    if fields(&request.json, betas, &mut wrong) {
         system(&request.json["system"], &mut wrong);
         messages(request.messages(), &mut wrong);
         let marks = cache_marks(&request.json);
@@ -81,12 +83,12 @@ pub(super) fn key(request: &Received) -> Option<&str> {
     request.header("x-api-key").or(bearer).filter(|key| !key.trim().is_empty())
 }
 
-fn fields(json: &Value, wrong: &mut Vec<String>) -> bool {
+fn fields(json: &Value, betas: &[&str], wrong: &mut Vec<String>) -> bool {
     let Some(object) = json.as_object() else {
         wrong.push("the body is no JSON object".into());
         return false;
     };
-    let unknown = object.keys().filter(|key| !FIELDS.contains(&key.as_str()));
+    let unknown = object.keys().filter(|key| !FIELDS.contains(&key.as_str()) && !betas.contains(&key.as_str()));
     wrong.extend(unknown.map(|key| format!("{key}: Extra inputs are not permitted")));
     if json["model"].as_str().is_none_or(str::is_empty) {
         wrong.push("model is missing".into());
@@ -152,6 +154,8 @@ fn messages(messages: &[Value], wrong: &mut Vec<String>) {
         let at = format!("messages.{index}");
         match (index, role) {
             (0, "user") | (1.., "user" | "assistant" | "system") => {}
+            // The summary of a compaction on the server.
+            (0, "assistant") if message["content"][0]["type"] == "compaction" => {}
             (0, _) => wrong.push(format!("{at}: the first message must be from user, not {role:?}")),
             _ => wrong.push(format!("{at}: role {role:?} is unknown")),
         }

@@ -35,6 +35,10 @@ pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> A
     match (request.method().as_str(), path.as_str()) {
         ("POST", "/v1/messages") => messages(shared, request).await,
         ("POST", "/v1/messages/count_tokens") => Ok(json(StatusCode::OK, r#"{"input_tokens":42}"#)),
+        ("GET", path) if path.strip_prefix("/v1/models/").is_some_and(|id| shared.model(id).is_some()) => {
+            let entry = path.strip_prefix("/v1/models/").and_then(|id| shared.model(id)).unwrap_or_default();
+            Ok(json(StatusCode::OK, &entry.to_string()))
+        }
         _ => {
             let error = format!(r#"{{"type":"error","error":{{"type":"not_found_error","message":"{path}"}}}}"#);
             Ok(json(StatusCode::NOT_FOUND, &error))
@@ -43,6 +47,7 @@ pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> A
 }
 
 async fn messages(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
+    let at = Instant::now();
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
     let headers = head
@@ -52,7 +57,7 @@ async fn messages(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
     let headers = headers.collect();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes().to_vec();
     let json_body = lenient(&body).unwrap_or_default();
-    let received = Received { number: 0, target, headers, body, json: json_body, at: Instant::now() };
+    let received = Received { number: 0, target, headers, body, json: json_body, at };
     if let Some(key) = &shared.key
         && rules::key(&received) != Some(key.as_str())
     {

@@ -112,27 +112,51 @@ impl Editor {
         }
     }
 
-    /// Takes bytes from the keyboard.
+    /// Takes bytes from the keyboard and says all that they led to.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Edit> {
-        let mut edits = Vec::new();
+        self.give(bytes);
+        std::iter::from_fn(|| self.next_edit()).collect()
+    }
+
+    /// Takes bytes from the keyboard, for [`Self::next_edit`].
+    pub fn give(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
+    }
+
+    /// Whether Enter is the next key.
+    #[must_use]
+    pub fn enter_is_next(&self) -> bool {
+        !self.pasting && self.pending.first() == Some(&b'\r')
+    }
+
+    /// Leaves the next key out.
+    pub fn skip_enter(&mut self) {
+        if self.enter_is_next() {
+            self.pending.remove(0);
+        }
+    }
+
+    /// Edits up to the next key that means something outside the text.
+    pub fn next_edit(&mut self) -> Option<Edit> {
         loop {
             if self.pasting {
                 if !self.take_paste() {
-                    return edits;
+                    return None;
                 }
                 continue;
             }
             let Some((key, used)) = Key::read(&self.pending) else { break };
             self.pending.drain(..used);
-            edits.extend(self.press(key));
+            if let Some(edit) = self.press(key) {
+                return Some(edit);
+            }
         }
         // Escape alone is Cancel; the rest of a sequence arrives in the same read.
         if self.pending == b"\x1b" {
             self.pending.clear();
-            edits.push(Edit::Cancel);
+            return Some(Edit::Cancel);
         }
-        edits
+        None
     }
 
     /// Puts in what is there of a paste; says whether it ended.

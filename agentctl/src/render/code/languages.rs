@@ -1,4 +1,6 @@
 //! The languages there are colours for: their comments, quotes and words.
+//!
+//! Over 400 lines because it is one flat table.
 
 use super::Style;
 

@@ -65,8 +65,8 @@ impl Highlighter {
             return (Style::Comment, rest.len());
         }
         for &(begin, end, style) in language.blocks {
-            if rest.starts_with(begin) {
-                return match rest[begin.len()..].find(end) {
+            if let Some(inside) = rest.strip_prefix(begin) {
+                return match inside.find(end) {
                     Some(found) => (style, begin.len() + found + end.len()),
                     None => {
                         self.state = State::Inside { end, style };

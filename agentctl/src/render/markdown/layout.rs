@@ -167,7 +167,7 @@ impl Layout<'_> {
             CodeBlockKind::Indented => Highlighter::new(""),
         };
         let mut text = String::new();
-        while let Some((event, _)) = self.events.next() {
+        for (event, _) in self.events.by_ref() {
             match event {
                 Event::Text(part) => text.push_str(&part),
                 Event::End(TagEnd::CodeBlock) => break,
@@ -204,7 +204,10 @@ impl Layout<'_> {
     fn item(&mut self, number: Option<u64>) {
         let mark = number.map_or("• ".to_owned(), |number| format!("{number}. "));
         let rest = Line::new().text(Style::Plain, &" ".repeat(mark.chars().count()));
-        self.prefix.push(Prefix { first: Some(Line::new().text(Style::Name, &mark)), rest });
+        // A box to tick is a mark of its own.
+        let boxed = matches!(self.events.peek(), Some((Event::TaskListMarker(_), _)));
+        let first = if boxed { Line::new() } else { Line::new().text(Style::Name, &mark) };
+        self.prefix.push(Prefix { first: Some(first), rest });
         self.blocks();
         // An empty item is an item.
         if self.prefix.last().is_some_and(|prefix| prefix.first.is_some()) {
@@ -216,7 +219,7 @@ impl Layout<'_> {
     fn table_rows(&mut self) -> Vec<Vec<Line>> {
         let mut rows: Vec<Vec<Line>> = Vec::new();
         let mut cell = Inline::new(Style::Plain);
-        while let Some((event, _)) = self.events.next() {
+        for (event, _) in self.events.by_ref() {
             match event {
                 Event::Start(Tag::TableHead | Tag::TableRow) => rows.push(Vec::new()),
                 Event::Start(Tag::TableCell) => {

@@ -65,7 +65,7 @@ fn everything_models_write_has_its_look() {
               • deep
 
                 deeper paragraph
-            • ☑ three
+            ☑ three
 
             1. first
 

@@ -6,8 +6,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
 use proto::ids::{CallId, SessionId};
 use proto::secret::{EnvVars, Secret};
@@ -16,6 +16,34 @@ use proto::shim::outcome::RunEnd;
 use proto::shim::reply::{FromShim, Reply};
 use proto::shim::request::{Request, ToShim};
 use proto::shim::start::{Limits, Start, Started, Wish};
+
+/// A claim and its name; it is tried in both ways of accounting.
+pub(crate) type Claim = (&'static str, fn(Wish));
+
+/// The program: a shim when it is started as one, else a test harness for the claims.
+pub(crate) fn try_claims(claims: &[Claim]) -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.first().is_some_and(|arg| arg == "shim") {
+        return shim::main();
+    }
+    let ways = [("cgroup", Wish::Auto), ("marks", Wish::Marks)];
+    let named: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    for (name, claim) in claims {
+        for (way, wish) in ways {
+            let full = format!("{name}::{way}");
+            if args.iter().any(|arg| arg == "--list") {
+                if !args.iter().any(|arg| arg == "--ignored") {
+                    println!("{full}: test");
+                }
+            } else if named.is_empty() || named.iter().any(|part| full.contains(part.as_str())) {
+                // A claim that does not hold panics, which ends the program with its own status.
+                claim(wish);
+                println!("test {full} ... ok");
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
 
 /// A shim in a directory of its own; it is shut down when this is dropped.
 pub(crate) struct Shim {
@@ -30,6 +58,11 @@ impl Shim {
     }
 
     pub(crate) fn launch_with(accounting: Wish, change: impl FnOnce(&mut Start)) -> Self {
+        Self::launch_by(&mut Command::new("/proc/self/exe"), accounting, change)
+    }
+
+    /// A shim that this program starts.
+    pub(crate) fn launch_by(program: &mut Command, accounting: Wish, change: impl FnOnce(&mut Start)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let path = |name: &str| dir.path().join(name).to_str().expect("text").to_owned();
         std::fs::create_dir(dir.path().join("work")).expect("a directory");
@@ -50,12 +83,7 @@ impl Shim {
             extra_roots: Vec::new(),
         };
         change(&mut start);
-        let mut child = Command::new("/proc/self/exe")
-            .arg("shim")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a process");
+        let mut child = program.arg("shim").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
         let mut bytes = Vec::new();
         frame::encode(&mut bytes, &start, &[]).expect("a frame");
         child.stdin.take().expect("a pipe").write_all(&bytes).expect("room");
@@ -130,11 +158,17 @@ impl Done {
 
 impl Client {
     pub(crate) fn send(&mut self, request: Request, body: &[u8]) -> u64 {
+        let id = self.put(request, body);
+        self.stream.write_all(&self.out).expect("a listener");
+        self.out.clear();
+        id
+    }
+
+    /// Sends a request with the next one.
+    pub(crate) fn put(&mut self, request: Request, body: &[u8]) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.out.clear();
         frame::encode(&mut self.out, &ToShim { id, request }, body).expect("a frame");
-        self.stream.write_all(&self.out).expect("a listener");
         id
     }
 
@@ -169,13 +203,22 @@ impl Client {
     }
 
     pub(crate) fn wait(&mut self, call: CallId) -> Done {
+        self.wait_or(call, |refused| panic!("refused: {refused:?}"))
+    }
+
+    /// As [`Client::wait`], for a call of which something was asked that may come too late.
+    pub(crate) fn wait_past_refusals(&mut self, call: CallId) -> Done {
+        self.wait_or(call, |_| {})
+    }
+
+    fn wait_or(&mut self, call: CallId, refused: impl Fn(&Reply)) -> Done {
         let mut live = Vec::new();
         loop {
             let (header, body) = self.receive().expect("news");
             match header.reply {
                 Reply::Output { call: of, offset } if of == call => live.push((offset, body)),
                 Reply::Finished { call: of, end } if of == call => return Done { end, body, live },
-                Reply::Refused { .. } => panic!("refused: {:?}", header.reply),
+                Reply::Refused { .. } => refused(&header.reply),
                 _ => {}
             }
         }
@@ -185,11 +228,48 @@ impl Client {
         let call = CallId::new();
         self.begin(call, command, deadline_ms);
         let done = self.wait(call);
-        self.send(Request::Forget { call }, &[]);
+        self.put(Request::Forget { call }, &[]);
         done
     }
 
     pub(crate) fn run(&mut self, command: &str) -> Done {
         self.run_for(command, 20_000)
+    }
+}
+
+/// A wish to read all that fits one answer, at once.
+pub(crate) fn read(call: CallId) -> Request {
+    Request::Read { call, offset: 0, max: 1 << 20, wait_ms: 0, until_end: false, asker: None }
+}
+
+/// The tree of issue fame: every way to hide at once.
+pub(crate) fn tree(token: &str) -> String {
+    format!(
+        "setsid sleep {token} & ( ( setsid sleep {token} & ) & ); bash -c 'trap \"\" TERM INT HUP; exec sleep {token}' & \
+         bash -c 'kill -STOP $$; sleep {token}' & nohup sleep {token} >/dev/null 2>&1 & disown; env -i setsid sleep {token} & \
+         chain() {{ if [ $1 -gt 0 ]; then chain $(($1-1)) & wait; else sleep {token}; fi; }}; chain 50"
+    )
+}
+
+pub(crate) fn living(token: &str) -> usize {
+    processes(token).len()
+}
+
+/// Living processes that have the token as an argument.
+pub(crate) fn processes(token: &str) -> Vec<i32> {
+    let has = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == token.as_bytes())
+    };
+    let all = std::fs::read_dir("/proc").expect("processes").flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has).collect()
+}
+
+/// Waits until the shell has told its state: the shim does that when it has been idle for a moment.
+pub(crate) fn settle(client: &mut Client) {
+    let begun = Instant::now();
+    let restore_point = Duration::from_millis(40);
+    while begun.elapsed() < restore_point {
+        client.ask(Request::State {}, &[]);
     }
 }

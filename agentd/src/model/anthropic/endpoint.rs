@@ -146,6 +146,15 @@ pub(super) fn messages_url(base: &str) -> Result<reqwest::Url, EndpointError> {
     if usable { Ok(url) } else { Err(wrong()) }
 }
 
+/// Where the models of a messages URL are told.
+pub(super) fn models_url(messages: &reqwest::Url) -> reqwest::Url {
+    let mut url = messages.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop().push("models");
+    }
+    url
+}
+
 pub(super) fn host_of(url: &reqwest::Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))

@@ -22,6 +22,10 @@ fn conversation() -> Conversation {
     Conversation {
         model: "claude-opus-5-5".to_owned(),
         max_tokens: 1000,
+        effort: None,
+        takes: None,
+        previous: None,
+        compact: false,
         system: "Be brief.".to_owned(),
         tools: Vec::new(),
         messages: vec![Arc::new(Message {

@@ -262,7 +262,9 @@ fn usage_is_replaced_and_never_added() {
     ])
     .unwrap()
     .usage;
-    assert_eq!(usage, Usage { input_tokens: 5, cache_write_tokens: 3, cache_read_tokens: 7, output_tokens: 12 });
+    let expected =
+        Usage { input_tokens: 5, cache_write_tokens: 3, cache_read_tokens: 7, output_tokens: 12, cost_nanousd: None };
+    assert_eq!(usage, expected);
 }
 
 #[test]

@@ -15,6 +15,10 @@ fn conversation(messages: Vec<Message>) -> Conversation {
     Conversation {
         model: "demo".to_owned(),
         max_tokens: 1,
+        effort: None,
+        takes: None,
+        previous: None,
+        compact: false,
         system: String::new(),
         tools: vec![],
         messages: messages.into_iter().map(Arc::new).collect(),

@@ -6,7 +6,7 @@ use proto::mode::Mode;
 use proto::response::{Accepted, Answered, ErrorCode, Undone, WireError};
 use proto::shim::files::{FileOp, FileReply};
 
-use super::super::command::Reply;
+use super::super::command::{Reply, Wish};
 use super::super::file_task::{Look, TRIES_MAX, Unanswered, UndoTry, unreachable_shell};
 use super::super::machine::{Input, Phase};
 use super::super::storage_error;
@@ -118,6 +118,65 @@ impl Actor {
         }
     }
 
+    /// A note for the running turn.
+    pub(in crate::session) async fn steer(&mut self, text: String, by: String) -> Result<(), WireError> {
+        match self.machine.turn() {
+            Some(turn) if !turn.stopping && !turn.standalone => {
+                self.take(Input::SteerAsked { text, by }).await;
+                self.stored(())
+            }
+            Some(_) => Err(conflict("this turn takes no notes", "send a prompt; it waits for its turn")),
+            None => Err(conflict("nothing runs in this session", "send a prompt instead")),
+        }
+    }
+
+    /// Model, effort or output limit of the next requests.
+    pub(in crate::session) async fn configure(&mut self, wish: Wish, by: String) -> Result<(), WireError> {
+        self.check_between("settings are changed between turns")?;
+        let mut settings = self.settings();
+        settings.model = wish.model.unwrap_or(settings.model);
+        settings.effort = wish.effort.unwrap_or(settings.effort);
+        settings.max_tokens = wish.max_tokens.unwrap_or(settings.max_tokens);
+        self.take(Input::SettingsAsked { settings, by }).await;
+        self.stored(())
+    }
+
+    /// The last prompt again.
+    pub(in crate::session) async fn rerun(&mut self, prompt: Prompt) -> Result<Accepted, WireError> {
+        let id = prompt.prompt;
+        if !self.prompts.contains_key(&id) {
+            self.check_served()?;
+            self.check_between("a prompt is asked again between turns")?;
+            if self.machine.last_prompt().is_none() {
+                return Err(conflict(
+                    "no prompt can be asked again: there is none, or the history was compacted after it",
+                    "send it as a new prompt",
+                ));
+            }
+            self.take(Input::RerunAsked(prompt)).await;
+            self.stored(())?;
+        }
+        let seq = self.prompts.get(&id).copied().unwrap_or(self.head);
+        Ok(Accepted { session: self.id, prompt: id, seq })
+    }
+
+    pub(in crate::session) async fn compact(&mut self, by: String) -> Result<(), WireError> {
+        self.check_served()?;
+        self.check_between("the history is compacted between turns")?;
+        if self.machine.history().is_empty() {
+            return Err(conflict("there is nothing to compact yet", ""));
+        }
+        self.take(Input::CompactionAsked { by }).await;
+        self.stored(())
+    }
+
+    fn check_between(&self, what: &str) -> Result<(), WireError> {
+        if matches!(self.machine.phase(), Phase::Idle) {
+            return Ok(());
+        }
+        Err(conflict(&format!("{what}, and one runs in this session"), "wait for its end, or `agentctl interrupt` it"))
+    }
+
     /// Looks at the files; the reply comes when the shell has answered.
     pub(in crate::session) fn look(&mut self, op: FileOp, resting: bool, reply: Reply<FileReply>) {
         let ready = self.check_served().and_then(|()| if resting { self.check_resting() } else { Ok(()) });
@@ -140,10 +199,12 @@ impl Actor {
         match self.machine.phase() {
             Phase::Idle => Ok(()),
             Phase::Undoing(_) => Err(conflict("another undo is under way in this session", "try again")),
-            Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Calling(..) => Err(conflict(
-                "a turn runs in this session; nothing is taken back while the agent may be editing",
-                "wait for its end, or end it with `agentctl interrupt`",
-            )),
+            Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Paused(..) | Phase::Calling(..) => {
+                Err(conflict(
+                    "a turn runs in this session; nothing is taken back while the agent may be editing",
+                    "wait for its end, or end it with `agentctl interrupt`",
+                ))
+            }
         }
     }
 

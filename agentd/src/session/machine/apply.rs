@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use proto::approval::{Decider, Verdict};
+use proto::ids::Timestamp;
 use proto::json::JsonText;
 use proto::mode::Mode;
 use serde_json::json;
 
+use super::account::Account;
+use super::jobs::Jobs;
 use super::state::{
-    Approved, Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Machine, Pause, Phase, Try, Turn, Unwritten,
+    Approved, Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Machine, Pause, Paused, Phase, Try, Turn, Unwritten,
 };
 use crate::content::Part;
 use crate::model::{Message, Role};
@@ -32,7 +35,7 @@ impl Machine {
         match entry {
             Entry::PromptAccepted(prompt) => self.queue.push_back(prompt.clone()),
             Entry::PromptWithdrawn { prompt, .. } => self.queue.retain(|queued| queued.prompt != *prompt),
-            Entry::TurnStarted { turn, prompt } => self.begin(*turn, *prompt),
+            Entry::TurnStarted { turn, prompt, at } => self.begin(*turn, *prompt, *at),
             Entry::RequestSent { request, attempt, .. } => {
                 self.with_turn(|mut turn| {
                     if *attempt == 1 {
@@ -48,7 +51,28 @@ impl Machine {
                     None => Phase::Ready(turn),
                 });
             }
-            Entry::ThinkingStripped { .. } => self.strip_thinking(),
+            Entry::ThinkingStripped { .. } => {
+                self.strip_thinking();
+                self.account.forget();
+                self.rewind = None;
+            }
+            Entry::PauseAsked { kind, approval, .. } => {
+                let paused = Box::new(Paused { approval: approval.clone(), kind: *kind });
+                self.with_turn(|turn| Phase::Paused(turn, paused));
+            }
+            Entry::PauseClosed { approval, kind, verdict, by, .. } => {
+                self.apply_pause_closed(*kind, verdict);
+                self.close(Closed { approval: *approval, verdict: verdict.clone(), by: by.clone() });
+            }
+            Entry::SettingsChanged { settings, .. } => {
+                self.limits.max_tokens = settings.max_tokens;
+                self.settings = Some(settings.clone());
+            }
+            Entry::CompactionStarted { turn, transcript, .. } => self.apply_compaction_started(*turn, *transcript),
+            Entry::Compacted(summary) => self.apply_summary(summary),
+            Entry::Steered { text, .. } => self.notes.push(text.clone()),
+            Entry::NotesGiven { .. } => self.give_notes(),
+            Entry::Rewound { .. } => self.apply_rewound(),
             Entry::ReplyReceived(reply) => self.take_reply(reply),
             Entry::Nudged { text, .. } => {
                 self.push_user(text_block(text));
@@ -66,10 +90,7 @@ impl Machine {
             }
             Entry::ApprovalClosed { approval, call, verdict, by } => {
                 self.close_question(*call, verdict, by);
-                self.closed.push_back(Closed { approval: *approval, verdict: verdict.clone(), by: by.clone() });
-                if self.closed.len() > CLOSED_KEPT {
-                    self.closed.pop_front();
-                }
+                self.close(Closed { approval: *approval, verdict: verdict.clone(), by: by.clone() });
             }
             Entry::CallStarted { call, shim, expect, .. } => {
                 self.follow_shell(*call, *shim);
@@ -93,7 +114,36 @@ impl Machine {
             Entry::Created(created) => self.mode = created.mode,
             Entry::ModeChanged { mode, .. } => self.mode = *mode,
             Entry::RuleKept { approval, .. } => self.unwritten.retain(|kept| kept.approval != *approval),
-            Entry::Notice { .. } | Entry::Renamed { .. } | Entry::Archived { .. } => {}
+            Entry::JobStarted(start) => self.jobs.started(start),
+            Entry::JobEnded(end) => self.jobs.ended_now(end),
+            Entry::JobSilent(silence) => self.jobs.silent(silence),
+            Entry::JobStopAsked { job, .. } => self.jobs.stop_asked(*job),
+            Entry::TurnWoken { turn, approve, at } => self.begin_woken(*turn, *approve, *at),
+            Entry::JobsTold { .. } => self.tell_jobs(),
+            Entry::WakesSpent { .. } => self.jobs.wakes_spent(),
+            Entry::Archived { .. } => self.jobs.archive(),
+            Entry::Forked(forked) => {
+                self.push_user(text_block(&forked.note));
+                // What was allowed in the other session was allowed there.
+                self.grants.clear();
+                self.raised.clear();
+                self.notes.clear();
+                self.account = Account::default();
+                self.jobs = Jobs::default();
+                self.unwritten.clear();
+                self.mode = Mode::Ask;
+                self.closed.clear();
+                self.facts = ShellFacts::restarted();
+                self.facts_of = None;
+            }
+            Entry::Notice { .. } | Entry::Renamed { .. } | Entry::BackgroundAsked { .. } => {}
+        }
+    }
+
+    fn close(&mut self, closed: Closed) {
+        self.closed.push_back(closed);
+        if self.closed.len() > CLOSED_KEPT {
+            self.closed.pop_front();
         }
     }
 
@@ -129,28 +179,30 @@ impl Machine {
             // The directory is asked of the shell itself before each call.
             Ok(Parsed::Command(command)) => self.facts = self.facts.after(&command).with_known_directory(),
             Ok(Parsed::Restart) => self.facts = ShellFacts::restarted(),
-            Ok(Parsed::Editor(_) | Parsed::Search(_)) | Err(_) => {}
+            // A background command has a shell of its own.
+            Ok(Parsed::Editor(_) | Parsed::Search(_) | Parsed::Background(_) | Parsed::Job(_)) | Err(_) => {}
         }
     }
 
-    fn begin(&mut self, id: proto::ids::TurnId, prompt: proto::ids::PromptId) {
+    fn begin(&mut self, id: proto::ids::TurnId, prompt: proto::ids::PromptId, began: Timestamp) {
         let Some(at) = self.queue.iter().position(|queued| queued.prompt == prompt) else { return };
         let Some(queued) = self.queue.remove(at) else { return };
+        self.tell_mode();
+        self.mark(prompt, &queued.text);
+        self.forget_raised();
+        self.push_user(text_block(&queued.text));
+        self.jobs.prompted();
+        self.phase =
+            Phase::Ready(Turn { started_at: began, ..Turn::new(id, Some(prompt), queued.approve, queued.text) });
+    }
+
+    /// The model hears of plan mode, and of its end, before it is asked for more.
+    pub(super) fn tell_mode(&mut self) {
         let plan = self.mode == Mode::Plan;
         if plan != self.planning {
             self.planning = plan;
             self.push_user(text_block(if plan { PLAN_ON } else { PLAN_OFF }));
         }
-        self.push_user(text_block(&queued.text));
-        self.phase = Phase::Ready(Turn {
-            id,
-            prompt,
-            approve: queued.approve,
-            requests: 0,
-            nudges: 0,
-            pauses: 0,
-            stopping: false,
-        });
     }
 
     fn take_reply(&mut self, reply: &StoredReply) {
@@ -177,8 +229,14 @@ impl Machine {
             let content = reply.blocks.iter().filter_map(|block| JsonText::parse(&block.raw).ok()).collect();
             self.history.push(Arc::new(Message { role: Role::Assistant, content }));
         }
+        self.account.take_reply(reply, self.history.len());
+        if kept && reply.replaces_history {
+            self.finish_server_compaction();
+        }
+        let usage = reply.usage;
         let paused = reply.stop_reason == "pause_turn";
         self.with_turn(|mut turn| {
+            turn.usage = turn.usage.plus(usage);
             turn.pauses = if paused { turn.pauses + 1 } else { 0 };
             if kept && !calls.is_empty() {
                 turn.nudges = 0;
@@ -205,7 +263,8 @@ impl Machine {
             }
         }
         // All results in one user message, in the order of the calls, nothing else beside them.
-        let turn = turn.clone();
+        let mut turn = turn.clone();
+        turn.remember(calling);
         self.history.push(Arc::new(Message { role: Role::User, content: results }));
         self.phase = Phase::Ready(turn);
     }
@@ -219,7 +278,12 @@ impl Machine {
     fn call_mut(&mut self, id: proto::ids::CallId) -> Option<&mut Call> {
         match &mut self.phase {
             Phase::Calling(_, calling) => calling.calls.iter_mut().find(|call| call.id == id),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => None,
+            Phase::Idle
+            | Phase::Ready(_)
+            | Phase::Requesting(..)
+            | Phase::Backoff(..)
+            | Phase::Paused(..)
+            | Phase::Undoing(_) => None,
         }
     }
 
@@ -229,18 +293,25 @@ impl Machine {
         }
     }
 
-    fn turn_mut(&mut self) -> Option<&mut Turn> {
+    pub(super) fn turn_mut(&mut self) -> Option<&mut Turn> {
         match &mut self.phase {
             Phase::Idle | Phase::Undoing(_) => None,
-            Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _) => {
-                Some(turn)
-            }
+            Phase::Ready(turn)
+            | Phase::Requesting(turn, _)
+            | Phase::Backoff(turn, ..)
+            | Phase::Paused(turn, _)
+            | Phase::Calling(turn, _) => Some(turn),
         }
+    }
+
+    /// Adds a text that the daemon speaks on the user's side.
+    pub(super) fn push_note(&mut self, text: &str) {
+        self.push_user(text_block(text));
     }
 
     /// Adds a block the user side speaks. Neighbours of one role are one message: a prompt after an interrupted turn
     /// stands behind that turn's results.
-    fn push_user(&mut self, block: JsonText) {
+    pub(super) fn push_user(&mut self, block: JsonText) {
         match self.history.last_mut() {
             Some(last) if last.role == Role::User => Arc::make_mut(last).content.push(block),
             Some(_) | None => self.history.push(Arc::new(Message { role: Role::User, content: vec![block] })),

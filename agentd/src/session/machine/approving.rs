@@ -135,6 +135,9 @@ impl Run<'_> {
     }
 
     pub(super) fn answered(&mut self, approval: ApprovalId, verdict: Verdict, by: Decider) {
+        if self.pause_answered(approval, &verdict, &by) {
+            return;
+        }
         let Some(asked) = self.machine.asked().filter(|asked| asked.approval.id == approval) else { return };
         let (call, toml) = (asked.approval.call, asked.approval.proposal.as_ref().map(|it| it.toml.clone()));
         self.record(Entry::ApprovalClosed { approval, call, verdict: verdict.clone(), by: by.clone() });
@@ -215,7 +218,7 @@ impl Run<'_> {
             return;
         }
         self.record(Entry::ModeChanged { mode, by });
-        if let Some(call) = self.machine.asking().map(|asked| asked.call) {
+        if let Some(call) = self.machine.asked().map(|asked| asked.approval.call) {
             self.effect(Effect::AssessCall { call });
         }
     }

@@ -1,16 +1,14 @@
 //! The steps: what each input leads to in each phase.
 
 use proto::approval::Decider;
-use proto::event::{Outcome, TurnOutcome};
+use proto::event::{Outcome, TurnOutcome, Usage};
 use proto::ids::{CallId, RequestId, Timestamp, TurnId};
 use uuid::Uuid;
 
 use super::effect::{Effect, Step};
 use super::input::Input;
-use super::reply::{After, after, failed, stored};
 use super::state::{CallState, Machine, Phase, Try, Turn};
 use crate::content::Part;
-use crate::model::Reply;
 use crate::store::entry::{CallResult, Entry, Prompt, StoredInput};
 use crate::tools::{ToolResult, hint};
 
@@ -38,6 +36,10 @@ impl Run<'_> {
         self.step.entries.push(entry);
     }
 
+    pub(super) fn fresh_id(&mut self) -> Uuid {
+        (self.ids)()
+    }
+
     pub(super) fn effect(&mut self, effect: Effect) {
         self.step.effects.push(effect);
     }
@@ -55,6 +57,10 @@ impl Run<'_> {
             Input::ReplyArrived { request, reply } => self.reply_arrived(request, &reply),
             Input::RequestFailed { request, problem, cure } => self.request_failed(request, problem, cure),
             Input::RetryAsked { by } => self.retry(&by),
+            Input::CompactionAsked { by } => self.compact(&by),
+            Input::SteerAsked { text, by } => self.steer(text, by),
+            Input::RerunAsked(prompt) => self.rerun(prompt),
+            Input::SettingsAsked { settings, by } => self.settings_changed(settings, by),
             Input::CallAssessed { call, assessment } => self.assessed(call, *assessment),
             Input::ApprovalAnswered { approval, verdict, by } => self.answered(approval, verdict, by),
             Input::CallEnded { call, result, duration_ms } => self.call_ended(call, *result, duration_ms),
@@ -74,6 +80,11 @@ impl Run<'_> {
                     self.next_turn();
                 }
             }
+            Input::JobStarted { call, new } => self.job_started(call, *new),
+            Input::JobEnded { job, report } => self.job_ended(job, *report),
+            Input::JobSilent { job, output_bytes } => self.job_silent(job, output_bytes),
+            Input::JobStopAsked { job, by } => self.job_stop_asked(job, by),
+            Input::BackgroundAsked { job, by } => self.background_asked(job, by),
             Input::ArchiveAsked { by } => self.record(Entry::Archived { by }),
             Input::ModeAsked { mode, by } => self.set_mode(mode, by),
             Input::RuleKept { approval, file, problem } => self.record(Entry::RuleKept { approval, file, problem }),
@@ -85,34 +96,37 @@ impl Run<'_> {
         self.next_turn();
     }
 
-    /// Starts the turn of the oldest queued prompt when nothing else runs.
+    /// Starts the turn of the oldest queued prompt when nothing else runs; without one, a turn that jobs ask for.
     pub(super) fn next_turn(&mut self) {
         if !matches!(self.machine.phase, Phase::Idle) {
             return;
         }
-        let Some(prompt) = self.machine.queue.front().map(|queued| queued.prompt) else { return };
+        let Some(prompt) = self.machine.queue.front().map(|queued| queued.prompt) else { return self.wake() };
         let turn = TurnId((self.ids)());
-        self.record(Entry::TurnStarted { turn, prompt });
+        let at = self.now;
+        self.record(Entry::TurnStarted { turn, prompt, at });
         self.send();
     }
 
     /// Sends the turn's next request.
     pub(super) fn send(&mut self) {
         let Phase::Ready(turn) = &self.machine.phase else { return };
-        let (id, requests) = (turn.id, turn.requests);
+        let id = turn.id;
         if turn.stopping {
             self.end_turn(id, TurnOutcome::Interrupted {});
             return;
         }
-        let limit = self.machine.limits.requests_max;
-        if requests >= limit {
-            let outcome = failed(
-                "request_limit",
-                format!("the turn made {limit} requests to the model, the limit of turn.requests_max"),
-                "send another prompt to go on, or raise the limit in the configuration",
-            );
-            self.end_turn(id, outcome);
-            return;
+        let turn = turn.clone();
+        if let Some((kind, why)) = self.limit_reached(&turn) {
+            return self.pause(&turn, kind, why);
+        }
+        self.compact_when_due(&turn);
+        // What is said while a summary is asked for would be in no later request.
+        if !self.machine.is_compacting() {
+            self.tell_before_request(id);
+            if !self.machine.notes.is_empty() {
+                self.record(Entry::NotesGiven { turn: id });
+            }
         }
         let request = RequestId((self.ids)());
         self.send_try(id, Try { request, attempt: 1 });
@@ -134,7 +148,8 @@ impl Run<'_> {
         for call in self.open_calls() {
             self.finish(call, text_result(why, Outcome::NotRun {}), 0);
         }
-        self.record(Entry::TurnEnded { turn, outcome });
+        let (requests, usage) = self.machine.turn().map_or((0, Usage::default()), |turn| (turn.requests, turn.usage));
+        self.record(Entry::TurnEnded { turn, outcome, requests, usage });
         self.next_turn();
     }
 
@@ -146,9 +161,12 @@ impl Run<'_> {
                 .filter(|call| !matches!(call.state, CallState::Done(_)))
                 .map(|call| call.id)
                 .collect(),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => {
-                Vec::new()
-            }
+            Phase::Idle
+            | Phase::Ready(_)
+            | Phase::Requesting(..)
+            | Phase::Backoff(..)
+            | Phase::Paused(..)
+            | Phase::Undoing(_) => Vec::new(),
         }
     }
 
@@ -160,24 +178,9 @@ impl Run<'_> {
             | Phase::Idle
             | Phase::Ready(_)
             | Phase::Backoff(..)
+            | Phase::Paused(..)
             | Phase::Calling(..)
             | Phase::Undoing(_) => None,
-        }
-    }
-
-    fn reply_arrived(&mut self, request: RequestId, reply: &Reply) {
-        let Some((turn, _)) = self.requesting(request) else { return };
-        let next = after(reply, &turn, self.machine.limits.max_tokens);
-        let kept = stored(reply, turn.id, request, self.ids);
-        self.record(Entry::ReplyReceived(kept));
-        match next {
-            After::Calls => self.advance(),
-            After::Nudge(text) => {
-                self.record(Entry::Nudged { turn: turn.id, text: text.to_owned() });
-                self.send();
-            }
-            After::Again => self.send(),
-            After::End(outcome) => self.end_turn(turn.id, outcome),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Everything the machine can ask for, in the imperative.
 
-use proto::ids::{ApprovalId, CallId, RequestId};
+use proto::ids::{ApprovalId, CallId, JobId, RequestId};
 use uuid::Uuid;
 
 use crate::store::entry::{Entry, Expect, UndoOrder};
@@ -48,6 +48,25 @@ pub enum Effect {
     },
     /// Take edits back, or find out that they were.
     RunUndo(UndoOrder),
+    /// Ask the shell what became of its background commands.
+    SyncJobs,
+    /// The end of a background command is on disk: the shim may forget it.
+    ForgetJob {
+        /// The job.
+        job: JobId,
+    },
+    /// End a background command.
+    StopJob {
+        /// The job.
+        job: JobId,
+    },
+    /// Move a running command to the background.
+    BackgroundCall {
+        /// The call.
+        call: CallId,
+        /// The job that it becomes.
+        job: JobId,
+    },
     /// Add a rule to the user's file, unless it is there.
     KeepRule {
         /// The question that was answered with "always".
@@ -67,6 +86,10 @@ impl Effect {
             | Self::ForgetCall { .. }
             | Self::CancelCall { .. }
             | Self::RunUndo(_)
+            | Self::SyncJobs
+            | Self::ForgetJob { .. }
+            | Self::StopJob { .. }
+            | Self::BackgroundCall { .. }
             | Self::KeepRule { .. } => true,
             Self::SendRequest { .. } | Self::CancelRequest { .. } | Self::AssessCall { .. } => false,
         }

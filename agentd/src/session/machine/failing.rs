@@ -14,15 +14,15 @@ use crate::store::entry::Entry;
 impl Run<'_> {
     pub(super) fn request_failed(&mut self, request: RequestId, problem: Problem, cure: Cure) {
         let Some((turn, this)) = self.requesting(request) else { return };
-        let turn = turn.id;
         let (next_try, parked) = match cure {
             Cure::Again { at, parked } => (Some(at), parked),
             // At once; a crash in between finds the request due.
             Cure::WithoutThinking if self.machine.has_thinking() => (Some(self.now), false),
-            Cure::None | Cure::WithoutThinking => (None, false),
+            Cure::Shorter if self.can_shrink(&turn) => (Some(self.now), false),
+            Cure::None | Cure::WithoutThinking | Cure::Shorter => (None, false),
         };
         self.record(Entry::RequestFailed {
-            turn,
+            turn: turn.id,
             request,
             attempt: this.attempt,
             problem: problem.clone(),
@@ -30,10 +30,15 @@ impl Run<'_> {
             parked,
         });
         match (cure, next_try) {
-            (_, None) => self.end_turn(turn, TurnOutcome::Failed { problem }),
+            (_, None) => self.end_turn(turn.id, TurnOutcome::Failed { problem }),
             (Cure::WithoutThinking, Some(_)) => {
-                self.record(Entry::ThinkingStripped { turn });
-                self.send_try(turn, Try { request, attempt: this.attempt + 1 });
+                self.record(Entry::ThinkingStripped { turn: turn.id });
+                self.send_try(turn.id, Try { request, attempt: this.attempt + 1 });
+            }
+            (Cure::Shorter, Some(_)) => {
+                if self.compact_when_full(&turn) {
+                    self.send();
+                }
             }
             (Cure::Again { .. } | Cure::None, Some(_)) => {}
         }

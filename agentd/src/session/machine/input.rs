@@ -2,14 +2,15 @@
 
 use proto::approval::{Decider, Proposal, Subject, Verdict};
 use proto::event::Problem;
-use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Timestamp};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Timestamp};
 use proto::mode::Mode;
 use uuid::Uuid;
 
 use crate::model::Reply;
 use crate::policy::ShellFacts;
-use crate::store::entry::{Expect, Prompt, UndoOrder, UndoResult};
+use crate::store::entry::{Expect, Prompt, Settings, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
+use crate::tools::background::{NewJob, Report};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -45,6 +46,27 @@ pub enum Input {
         problem: Problem,
         /// What can be done about it.
         cure: Cure,
+    },
+    /// A client wants the history replaced by a summary.
+    CompactionAsked {
+        /// Who.
+        by: String,
+    },
+    /// A client has a note for the running turn.
+    SteerAsked {
+        /// The note.
+        text: String,
+        /// Who.
+        by: String,
+    },
+    /// A client wants the last prompt asked again; an empty text means the same one.
+    RerunAsked(Prompt),
+    /// A client wants other settings.
+    SettingsAsked {
+        /// All of them.
+        settings: Settings,
+        /// Who.
+        by: String,
     },
     /// A client wants the failed request sent again at once.
     RetryAsked {
@@ -99,6 +121,41 @@ pub enum Input {
     UndoAsked(UndoOrder),
     /// They were taken back, or could not be.
     UndoEnded(Box<UndoResult>),
+    /// A call began a background command, or became one.
+    JobStarted {
+        /// The call.
+        call: CallId,
+        /// The job.
+        new: Box<NewJob>,
+    },
+    /// A background command is over.
+    JobEnded {
+        /// The job.
+        job: JobId,
+        /// How.
+        report: Box<Report>,
+    },
+    /// A background command prints nothing.
+    JobSilent {
+        /// The job.
+        job: JobId,
+        /// Its output so far.
+        output_bytes: u64,
+    },
+    /// A client wants a background command ended.
+    JobStopAsked {
+        /// The job.
+        job: JobId,
+        /// Who.
+        by: String,
+    },
+    /// A client wants the running command in the background.
+    BackgroundAsked {
+        /// The job that it will be.
+        job: JobId,
+        /// Who.
+        by: String,
+    },
     /// A client archived the session.
     ArchiveAsked {
         /// Who.
@@ -136,6 +193,8 @@ pub enum Cure {
     },
     /// The same without thinking, at once.
     WithoutThinking,
+    /// The same after the history became shorter.
+    Shorter,
 }
 
 /// What is known of a call before it runs.

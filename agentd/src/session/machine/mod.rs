@@ -17,24 +17,34 @@
 //! * every tool call of a kept reply gets exactly one result, in the next message, before anything else is sent;
 //! * no call runs whose start was not recorded with who or what allowed it;
 //! * replaying the entries gives the state that lived through them;
+//! * what happened to a background command is told once;
 //! * the history is append-only but for a server compaction.
 
+mod account;
 mod apply;
 mod approving;
+mod compacting;
 mod decide;
 mod effect;
 mod failing;
 mod input;
+mod jobs;
+mod pausing;
 mod reply;
+mod replying;
 mod state;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod turning;
 
+pub use account::Account;
 pub(in crate::session) use decide::name_of;
 pub use effect::{Effect, Step};
 pub use input::{Assessment, Cure, Input, Ruling, Runnable};
+pub use jobs::Jobs;
+pub use pausing::{Caps, PAUSE_TOOL};
 pub use state::{
-    Approved, Asked, Call, CallState, Calling, Closed, Grant, Granted, Limits, Machine, Pause, Phase, Try, Turn,
-    Unwritten,
+    Approved, Asked, Call, CallState, Calling, Closed, Grant, Granted, Limits, Machine, Pause, Phase, Surroundings,
+    Try, Turn, Unwritten,
 };

@@ -17,6 +17,10 @@ pub(super) enum After {
     Nudge(&'static str),
     /// Send again as it is.
     Again,
+    /// The summary that was asked for stands in the history's place.
+    Compacted,
+    /// The window is full: compact, then go on.
+    Full,
     /// The turn is over.
     End(TurnOutcome),
 }
@@ -34,11 +38,9 @@ pub(super) fn after(reply: &Reply, turn: &Turn, max_tokens: u32) -> After {
         StopReason::Refusal { category, explanation } => {
             After::End(TurnOutcome::Refused { category: category.clone(), explanation: explanation.clone() })
         }
-        StopReason::ContextWindowExceeded => After::End(failed(
-            "context_full",
-            "the conversation fills the model's context window".to_owned(),
-            "start a new session, with a summary of this one as its first prompt",
-        )),
+        StopReason::ContextWindowExceeded if has_calls => After::Calls,
+        StopReason::ContextWindowExceeded => After::Full,
+        StopReason::Compaction if turn.compacting.is_some() => After::Compacted,
         StopReason::PauseTurn | StopReason::Compaction if turn.pauses >= PAUSES_MAX => After::End(failed(
             "paused_too_often",
             format!("the server paused this turn {PAUSES_MAX} times in a row"),
@@ -88,6 +90,11 @@ pub(super) fn stored(reply: &Reply, turn: TurnId, request: RequestId, ids: &mut 
         blocks,
         stop_reason: reply.stop.as_str().to_owned(),
         usage: reply.usage,
+        model: reply.model.clone(),
+        message: reply.id.clone(),
+        context_tokens: reply.context_tokens,
+        cache_miss: None,
+        at: proto::ids::Timestamp(0),
     }
 }
 
@@ -109,6 +116,15 @@ fn stored_block(block: &ReplyBlock, cut: bool, ids: &mut dyn FnMut() -> Uuid) ->
         }),
     };
     StoredBlock { raw: block.raw.as_str().to_owned(), kind }
+}
+
+/// The window is full, and compaction did not help.
+pub(super) fn context_full() -> TurnOutcome {
+    failed(
+        "context_full",
+        "the conversation fills the model's context window, and compacting it did not help".to_owned(),
+        "start a new session, with a summary of this one as its first prompt",
+    )
 }
 
 /// A turn that could not go on.

@@ -1,19 +1,24 @@
 //! What a session is, at one moment.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use proto::approval::{Approval, Decider, Verdict};
+use proto::event::Usage;
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, SessionId, Timestamp, TurnId};
 use proto::json::JsonText;
 use proto::mode::Mode;
 use proto::request::ApproveMode;
 use uuid::Uuid;
 
+use super::account::Account;
+use super::jobs::Jobs;
+use super::pausing::Caps;
+use super::steering::Mark;
 use crate::content::Part;
 use crate::model::Message;
 use crate::policy::ShellFacts;
-use crate::store::entry::{CallResult, Expect, Prompt, StoredInput, UndoOrder};
+use crate::store::entry::{CallResult, Expect, PauseKind, Prompt, Settings, StoredInput, UndoOrder};
 use crate::tools::call::Parsed;
 use crate::tools::hint::Hint;
 use crate::tools::{self, ToolResult};
@@ -27,6 +32,12 @@ pub struct Limits {
     pub approval_expiry_ms: u64,
     /// The output limit, for the texts that name it.
     pub max_tokens: u32,
+    /// What may be spent without a question.
+    pub caps: Caps,
+    /// Percent of the model's window at which the history is compacted; 0 = never by itself.
+    pub compact_at: u32,
+    /// The server makes the summaries.
+    pub server_compaction: bool,
 }
 
 /// Times in a row that a turn is carried on after an empty or cut reply: more means the model does not get further.
@@ -60,7 +71,26 @@ pub struct Machine {
     pub(super) unwritten: Vec<Unwritten>,
     /// What is wrong with the rule files, as the user was told. Not in the log: after a start it is told again.
     pub(super) problems: Vec<String>,
+    pub(super) jobs: Jobs,
     pub(super) phase: Phase,
+    pub(super) account: Account,
+    pub(super) settings: Option<Settings>,
+    /// Limits that the user let pass, and how often.
+    pub(super) raised: BTreeMap<PauseKind, u32>,
+    /// Notes that the model has not had yet.
+    pub(super) notes: Vec<String>,
+    pub(super) rewind: Option<Mark>,
+    /// Not from the log: decisions that depend on it are in the log.
+    pub(super) surroundings: Surroundings,
+}
+
+/// What a session must know of the world around it, brought up to date before each step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// What all sessions spent today, in billionths of a dollar.
+    pub day_nanousd: u64,
+    /// Tokens that the model's window holds; 0 = not known.
+    pub window_tokens: u64,
 }
 
 /// What a session is doing.
@@ -76,6 +106,8 @@ pub enum Phase {
     Backoff(Turn, Try, Pause),
     /// Tool calls are being worked off in order.
     Calling(Turn, Calling),
+    /// The user is asked whether the turn goes on.
+    Paused(Turn, Box<Paused>),
     /// Edits are being taken back; no turn begins until that is over.
     Undoing(UndoOrder),
 }
@@ -85,8 +117,8 @@ pub enum Phase {
 pub struct Turn {
     /// Its id.
     pub id: TurnId,
-    /// Its prompt.
-    pub prompt: PromptId,
+    /// Its prompt; none when a background command began it.
+    pub prompt: Option<PromptId>,
     /// What the prompt says about approvals.
     pub approve: ApproveMode,
     /// Requests so far.
@@ -97,6 +129,57 @@ pub struct Turn {
     pub pauses: u32,
     /// The user asked for the turn to end: nothing new is started.
     pub stopping: bool,
+    /// The prompt's text, to be repeated after a compaction.
+    pub text: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// What its requests cost so far.
+    pub usage: Usage,
+    /// The next request asks for a summary.
+    pub compacting: Option<Compacting>,
+    /// Compactions so far.
+    pub compactions: u32,
+    /// A compaction that a client asked for, and nothing else.
+    pub standalone: bool,
+    /// Its last calls with their results, as hashes.
+    pub(super) recent: Vec<u64>,
+}
+
+impl Turn {
+    pub(super) fn new(id: TurnId, prompt: Option<PromptId>, approve: ApproveMode, text: String) -> Self {
+        Self {
+            id,
+            prompt,
+            approve,
+            requests: 0,
+            nudges: 0,
+            pauses: 0,
+            stopping: false,
+            text,
+            started_at: Timestamp(0),
+            usage: Usage::default(),
+            compacting: None,
+            compactions: 0,
+            standalone: false,
+            recent: Vec::new(),
+        }
+    }
+}
+
+/// How a summary is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compacting {
+    /// `None`: of the history as it stands; else of a transcript of so many characters.
+    pub transcript: Option<usize>,
+    /// Replies that were none.
+    pub tries: u32,
+}
+
+/// A turn that waits for the user's word.
+#[derive(Clone, Debug)]
+pub struct Paused {
+    pub(super) approval: Approval,
+    pub(super) kind: PauseKind,
 }
 
 /// One try of a request.
@@ -284,8 +367,20 @@ impl Machine {
             planning: false,
             unwritten: Vec::new(),
             problems: Vec::new(),
+            jobs: Jobs::default(),
             phase: Phase::Idle,
+            account: Account::default(),
+            settings: None,
+            raised: BTreeMap::new(),
+            notes: Vec::new(),
+            rewind: None,
+            surroundings: Surroundings::default(),
         }
+    }
+
+    /// Brings what the session knows of the world up to date.
+    pub fn surround(&mut self, surroundings: Surroundings) {
+        self.surroundings = surroundings;
     }
 
     /// What earlier commands may have done to the shell.
@@ -323,6 +418,9 @@ impl Machine {
     /// The open question, if there is one.
     #[must_use]
     pub fn asking(&self) -> Option<&Approval> {
+        if let Phase::Paused(_, paused) = &self.phase {
+            return Some(&paused.approval);
+        }
         self.asked().map(|asked| &asked.approval)
     }
 
@@ -336,7 +434,12 @@ impl Machine {
                 | CallState::Running { .. }
                 | CallState::Done(_) => None,
             }),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => None,
+            Phase::Idle
+            | Phase::Ready(_)
+            | Phase::Requesting(..)
+            | Phase::Backoff(..)
+            | Phase::Paused(..)
+            | Phase::Undoing(_) => None,
         }
     }
 
@@ -351,7 +454,12 @@ impl Machine {
     pub fn call(&self, id: CallId) -> Option<&Call> {
         match &self.phase {
             Phase::Calling(_, calling) => calling.calls.iter().find(|call| call.id == id),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Backoff(..) | Phase::Undoing(_) => None,
+            Phase::Idle
+            | Phase::Ready(_)
+            | Phase::Requesting(..)
+            | Phase::Backoff(..)
+            | Phase::Paused(..)
+            | Phase::Undoing(_) => None,
         }
     }
 
@@ -370,9 +478,11 @@ impl Machine {
     pub fn turn(&self) -> Option<&Turn> {
         match &self.phase {
             Phase::Idle | Phase::Undoing(_) => None,
-            Phase::Ready(turn) | Phase::Requesting(turn, _) | Phase::Backoff(turn, ..) | Phase::Calling(turn, _) => {
-                Some(turn)
-            }
+            Phase::Ready(turn)
+            | Phase::Requesting(turn, _)
+            | Phase::Backoff(turn, ..)
+            | Phase::Paused(turn, _)
+            | Phase::Calling(turn, _) => Some(turn),
         }
     }
 
@@ -381,7 +491,7 @@ impl Machine {
     pub fn deadline(&self) -> Option<Timestamp> {
         match &self.phase {
             Phase::Backoff(_, _, pause) => Some(pause.until),
-            Phase::Calling(..) => self.asking().map(|approval| approval.expires_at),
+            Phase::Calling(..) | Phase::Paused(..) => self.asking().map(|approval| approval.expires_at),
             Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Undoing(_) => None,
         }
     }

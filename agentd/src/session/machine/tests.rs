@@ -1,11 +1,15 @@
 //! Claims about the machine: tables for the named cases, a property for everything else in [`lives`].
 
 mod approving;
+mod jobs;
 mod lives;
+mod model_work;
+
+use std::time::Duration;
 
 use proto::approval::{Decider, OtherSubject, Subject, Verdict};
 use proto::event::{Outcome, Problem, TurnOutcome, Usage};
-use proto::ids::{CallId, PromptId, RequestId, SessionId, Timestamp, UndoId};
+use proto::ids::{CallId, JobId, PromptId, RequestId, SessionId, Timestamp, UndoId};
 use proto::json::JsonText;
 use proto::mode::Mode;
 use proto::request::ApproveMode;
@@ -15,8 +19,9 @@ use super::*;
 use crate::content::Part;
 use crate::model::{BlockKind, Reply, ReplyBlock, Role, StopReason, ToolInput, ToolUse};
 use crate::policy::ShellFacts;
-use crate::store::entry::{Entry, Expect, Prompt, UndoOrder, UndoResult};
+use crate::store::entry::{Entry, Expect, Prompt, Settings, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
+use crate::tools::background::{Cause, NewJob, Report};
 
 /// A machine under test: deterministic ids, a clock of its own, everything recorded.
 struct Bench {
@@ -24,11 +29,12 @@ struct Bench {
     now: u64,
     made: u128,
     log: Vec<Entry>,
+    jobs: Vec<JobId>,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self { machine: machine(), now: 1_000, made: 0, log: Vec::new() }
+        Self { machine: machine(), now: 1_000, made: 0, log: Vec::new(), jobs: Vec::new() }
     }
 
     fn step(&mut self, input: Input) -> Vec<Effect> {
@@ -51,7 +57,7 @@ impl Bench {
     fn request(&self) -> RequestId {
         match self.machine.phase() {
             Phase::Requesting(_, this) | Phase::Backoff(_, this, _) => this.request,
-            Phase::Idle | Phase::Ready(_) | Phase::Calling(..) | Phase::Undoing(_) => {
+            Phase::Idle | Phase::Ready(_) | Phase::Paused(..) | Phase::Calling(..) | Phase::Undoing(_) => {
                 panic!("no request: {:?}", self.machine.phase())
             }
         }
@@ -90,6 +96,12 @@ impl Bench {
         self.step(Input::UndoAsked(UndoOrder { undo, steps: 1, newest: None, by: "t".into() }))
     }
 
+    fn rerun(&mut self, text: &str) -> Vec<Effect> {
+        self.made += 1;
+        let prompt = PromptId(Uuid::from_u128(self.made));
+        self.step(Input::RerunAsked(Prompt { prompt, text: text.into(), approve: ApproveMode::All, by: "t".into() }))
+    }
+
     /// The running undo is over, or another one that nobody asked for.
     fn undone(&mut self, fits: bool) -> Vec<Effect> {
         let running = match self.machine.phase() {
@@ -100,6 +112,32 @@ impl Bench {
         let note = Some("note".into());
         let (by, diffs) = ("t".into(), Vec::new());
         self.step(Input::UndoEnded(Box::new(UndoResult { undo, by, diffs, left: 0, newest: 0, problem: None, note })))
+    }
+
+    /// A job begins, in the call that runs if one does.
+    fn job_start(&mut self) -> Vec<Effect> {
+        self.made += 1;
+        let (id, command) = (Uuid::from_u128(self.made), format!("make {}.", self.made));
+        let (deadline, silence) = (Duration::from_secs(60), Some(Duration::from_secs(9)));
+        let (description, cwd) = (String::new(), "/w".into());
+        let new = NewJob { job: JobId(id), command, description, cwd, deadline, silence, moved: false };
+        self.jobs.push(new.job);
+        self.step(Input::JobStarted { call: CallId(id), new: Box::new(new) })
+    }
+
+    fn some_job(&self, pick: u8) -> JobId {
+        let at = usize::from(pick) % self.jobs.len().max(1);
+        self.jobs.get(at).copied().unwrap_or(JobId(Uuid::max()))
+    }
+
+    fn job_end(&mut self, pick: u8) -> Vec<Effect> {
+        let job = self.some_job(pick);
+        let stopped = pick.is_multiple_of(4);
+        let outcome = if stopped { Outcome::Interrupted {} } else { Outcome::Exited { status: 0 } };
+        let text = format!("job {job} ended.");
+        let cause = if stopped { Cause::Asked } else { Cause::Own };
+        let report = Report { outcome, duration_ms: 1, output_bytes: 2, spool: None, cause, text };
+        self.step(Input::JobEnded { job, report: Box::new(report) })
     }
 
     fn kinds(&self) -> Vec<&'static str> {
@@ -126,12 +164,28 @@ impl Bench {
 }
 
 fn machine() -> Machine {
-    let limits = Limits { requests_max: 20, approval_expiry_ms: 60_000, max_tokens: 100 };
+    let limits = Limits {
+        requests_max: 20,
+        approval_expiry_ms: 60_000,
+        max_tokens: 100,
+        caps: Caps::default(),
+        compact_at: 80,
+        server_compaction: false,
+    };
     Machine::new(SessionId(Uuid::nil()), limits)
 }
 
 fn reply(stop: StopReason, blocks: Vec<ReplyBlock>) -> Reply {
-    Reply { id: "m".into(), model: "m".into(), blocks, stop, usage: Usage::default(), request_id: None }
+    Reply {
+        id: "m".into(),
+        model: "m".into(),
+        blocks,
+        stop,
+        usage: Usage::default(),
+        context_tokens: 0,
+        cache_miss: None,
+        request_id: None,
+    }
 }
 
 fn raw(value: &serde_json::Value) -> JsonText {
@@ -400,11 +454,12 @@ fn other_stop_reasons_end_or_go_on_by_name() {
     let mut bench = Bench::new();
     bench.prompt(ApproveMode::All);
     assert!(matches!(bench.reply(StopReason::EndTurn, vec![call("one")]).as_slice(), [Effect::AssessCall { .. }]));
-    // A full window ends the turn; its calls are answered, not run.
+    // A full window: the whole call runs, the cut one is answered and not run.
     let mut bench = Bench::new();
     bench.prompt(ApproveMode::All);
     bench.reply(StopReason::ContextWindowExceeded, vec![call("one"), call("two")]);
-    assert!(matches!(bench.last_turn(), TurnOutcome::Failed { .. }));
+    bench.assess(allow());
+    bench.finish("1");
     assert_eq!(bench.history().last().unwrap(), "user: tool_result tool_result");
 }
 
@@ -427,13 +482,13 @@ fn a_failed_request_is_tried_again_at_its_time_with_the_same_id() {
 #[test]
 fn a_turn_that_asks_the_model_too_often_ends() {
     let mut bench = Bench::new();
-    bench.prompt(ApproveMode::All);
-    for _ in 0..100 {
+    bench.prompt(ApproveMode::Deny);
+    for step in 0..100 {
         if bench.machine.turn().is_none() {
             break;
         }
-        bench.reply(StopReason::ToolUse, vec![call("again")]);
-        bench.assess(ask());
+        bench.reply(StopReason::ToolUse, vec![call(&format!("step {step}"))]);
+        bench.assess(allow());
         bench.finish("same");
     }
     assert!(matches!(bench.last_turn(), TurnOutcome::Failed { problem } if problem.code == "request_limit"));
@@ -450,7 +505,7 @@ fn queued_prompts_wait_their_turn_and_can_be_taken_back() {
     bench.step(Input::PromptWithdrawn { prompt: queued[0], by: "t".into() });
     bench.reply(StopReason::EndTurn, vec![text("a")]);
     assert_eq!(bench.machine.queued().count(), 0);
-    assert_eq!(bench.machine.turn().unwrap().prompt, queued[1]);
+    assert_eq!(bench.machine.turn().unwrap().prompt, Some(queued[1]));
 }
 
 #[test]

@@ -19,6 +19,13 @@ impl Run<'_> {
                 self.effect(Effect::CancelRequest { request });
                 self.end_turn(turn, TurnOutcome::Interrupted {});
             }
+            Phase::Paused(_, paused) => {
+                let (approval, call, kind) = (paused.approval.id, paused.approval.call, paused.kind);
+                self.record(Entry::InterruptRequested { turn, by });
+                let (verdict, by) = (Verdict::Deny { reason: None }, Decider::Interrupt {});
+                self.record(Entry::PauseClosed { approval, call, kind, verdict, by });
+                self.end_turn(turn, TurnOutcome::Interrupted {});
+            }
             Phase::Ready(_) | Phase::Backoff(..) => {
                 self.record(Entry::InterruptRequested { turn, by });
                 self.end_turn(turn, TurnOutcome::Interrupted {});
@@ -50,7 +57,7 @@ impl Run<'_> {
                 let (turn, this) = (turn.id, Try { request: failed.request, attempt: failed.attempt + 1 });
                 self.send_try(turn, this);
             }
-            Phase::Calling(..) => {
+            Phase::Calling(..) | Phase::Paused(..) => {
                 if let Some(id) = self.machine.asking().map(|asked| asked.id) {
                     self.answered(id, Verdict::Deny { reason: None }, Decider::Expiry {});
                 }
@@ -75,7 +82,7 @@ impl Run<'_> {
                 self.effect(Effect::RunUndo(order));
             }
             // Timers and questions live in the state.
-            Phase::Backoff(..) => {}
+            Phase::Backoff(..) | Phase::Paused(..) => {}
             Phase::Calling(turn, calling) => {
                 let stopping = turn.stopping;
                 let running = calling.calls.iter().find_map(|call| match &call.state {

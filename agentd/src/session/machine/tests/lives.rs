@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::store::job::Tell;
 
 /// What a random life of a session is made of.
 #[derive(Clone, Debug)]
@@ -21,6 +22,16 @@ enum Move {
     Crash,
     Undo,
     Undone(bool),
+    Compact,
+    Steer,
+    Rerun(bool),
+    Settings,
+    TooLong,
+    JobStart,
+    JobEnd(u8),
+    JobSilent(u8),
+    JobStop(u8),
+    Archive,
     Mode(Mode),
 }
 
@@ -36,8 +47,18 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => Just(Move::Interrupt),
         1 => Just(Move::Later),
         2 => Just(Move::Crash),
+        1 => Just(Move::Compact),
+        2 => Just(Move::Steer),
+        2 => any::<bool>().prop_map(Move::Rerun),
+        1 => Just(Move::Settings),
+        1 => Just(Move::TooLong),
         2 => Just(Move::Undo),
         3 => any::<bool>().prop_map(Move::Undone),
+        3 => Just(Move::JobStart),
+        4 => any::<u8>().prop_map(Move::JobEnd),
+        1 => any::<u8>().prop_map(Move::JobSilent),
+        1 => any::<u8>().prop_map(Move::JobStop),
+        1 => Just(Move::Archive),
         1 => prop_oneof![Just(Mode::Ask), Just(Mode::Plan), Just(Mode::Bypass)].prop_map(Move::Mode),
     ];
     proptest::collection::vec(one, 1..80)
@@ -132,11 +153,35 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
             bench.machine = replayed;
             bench.step(Input::Resumed);
         }
+        Move::Compact => drop(bench.step(Input::CompactionAsked { by: "t".into() })),
+        Move::Steer => drop(bench.step(Input::SteerAsked { text: "n".into(), by: "t".into() })),
+        Move::Rerun(same) => drop(bench.rerun(if *same { "" } else { "other words" })),
+        Move::Settings => {
+            let settings = Settings { model: "m2".into(), effort: None, max_tokens: 7 };
+            bench.step(Input::SettingsAsked { settings, by: "t".into() });
+        }
+        Move::TooLong if matches!(bench.machine.phase(), Phase::Requesting(..)) => {
+            let request = bench.request();
+            let problem = Problem { code: "x".into(), message: "m".into(), hint: String::new(), request_id: None };
+            bench.step(Input::RequestFailed { request, problem, cure: Cure::Shorter });
+        }
         Move::Retry => drop(bench.step(Input::RetryAsked { by: "t".into() })),
         Move::Undo => drop(bench.undo()),
         Move::Undone(fits) => drop(bench.undone(*fits)),
         Move::Mode(mode) => drop(bench.step(Input::ModeAsked { mode: *mode, by: "t".into() })),
-        Move::Reply(..) | Move::Fail(_) => {}
+        Move::JobStart => drop(bench.job_start()),
+        Move::JobEnd(pick) => drop(bench.job_end(*pick)),
+        Move::JobSilent(pick) => {
+            let job = bench.some_job(*pick);
+            bench.step(Input::JobSilent { job, output_bytes: 3 });
+        }
+        Move::JobStop(pick) => {
+            let job = bench.some_job(*pick);
+            bench.step(Input::JobStopAsked { job, by: "t".into() });
+        }
+        // Seldom: most lives are to go on.
+        Move::Archive if bench.now.is_multiple_of(3) => drop(bench.step(Input::ArchiveAsked { by: "t".into() })),
+        Move::Reply(..) | Move::Fail(_) | Move::TooLong | Move::Archive => {}
     }
 }
 
@@ -170,7 +215,12 @@ fn check(bench: &Bench) {
         message.content.iter().filter(|block| block.to_value()["text"] == "note").count()
     };
     let undone = bench.log.iter().filter(|entry| matches!(entry, Entry::UndoEnded(_))).count();
-    assert_eq!(history.iter().map(|message| told(message)).sum::<usize>(), undone, "each undo is told once");
+    // A summary and a rerun take what they replace along.
+    let cut = |entry: &Entry| matches!(entry, Entry::Compacted(_) | Entry::Rewound { .. });
+    if !bench.log.iter().any(cut) {
+        assert_eq!(history.iter().map(|message| told(message)).sum::<usize>(), undone, "each undo is told once");
+    }
+    check_jobs(bench);
     let mut state: HashMap<CallId, u32> = HashMap::new();
     for entry in &bench.log {
         match entry {
@@ -185,6 +235,41 @@ fn check(bench: &Bench) {
         }
     }
     assert!(state.values().all(|results| *results <= 1), "two results for one call");
+}
+
+/// Each job ends once; what the model is to be told of it, it is told once at most, and at once when nothing else runs; and
+/// it is not woken without end.
+fn check_jobs(bench: &Bench) {
+    let all: String =
+        bench.machine.history().iter().flat_map(|message| &message.content).map(JsonText::as_str).collect();
+    let (mut ended, mut wakes) = (Vec::new(), 0);
+    for entry in &bench.log {
+        match entry {
+            Entry::JobEnded(end) => {
+                assert!(!ended.contains(&end.job), "ended twice");
+                ended.push(end.job);
+                let told = all.matches(&end.text).count();
+                assert!(told <= usize::from(end.tell != Tell::Never), "{} was told {told} times", end.text);
+            }
+            Entry::TurnStarted { .. } => wakes = 0,
+            Entry::TurnWoken { .. } => {
+                wakes += 1;
+                assert!(wakes <= 10, "woken without end");
+            }
+            _ => {}
+        }
+    }
+    let archived = bench.log.iter().any(|entry| matches!(entry, Entry::Archived { .. }));
+    let summed_up = bench.log.iter().any(|entry| matches!(entry, Entry::Compacted(_)));
+    if matches!(bench.machine.phase(), Phase::Idle) && !archived && !summed_up && wakes < 10 {
+        let waking = bench.log.iter().filter_map(|entry| match entry {
+            Entry::JobEnded(end) if end.tell == Tell::Wake => Some(&end.text),
+            _ => None,
+        });
+        for text in waking {
+            assert_eq!(all.matches(text.as_str()).count(), 1, "{text} was not told though nothing runs");
+        }
+    }
 }
 
 proptest! {

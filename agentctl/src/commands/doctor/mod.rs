@@ -1,5 +1,7 @@
 //! `doctor`: what keeps agentd from working, and how to mend it. Facts are gathered here, judged in [`judge`], which is
-//! pure.
+//! pure; [`service`] does so for the systemd user service.
+
+mod service;
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,7 @@ use crate::{socket, start};
 /// Free space under which a session may soon fail to commit: a day of heavy logs.
 const DISK_FREE_MIN: u64 = 256 * 1024 * 1024;
 
-/// One finding.
+/// One finding. One that is fine and has a `mend` is advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Check {
     name: &'static str,
@@ -39,8 +41,7 @@ struct Facts {
     state_dir: PathBuf,
     free: Option<u64>,
     bash: bool,
-    manager: bool,
-    unit: Option<PathBuf>,
+    service: service::Facts,
     key_here: bool,
 }
 
@@ -72,8 +73,7 @@ async fn gather(context: &Context) -> Facts {
         free: free_space(&state_dir),
         state_dir,
         bash: Path::new("/bin/bash").exists(),
-        manager: start::user_manager(context),
-        unit: start::unit_file(context),
+        service: service::gather(context).await,
         key_here: context.var("ANTHROPIC_API_KEY").or_else(|| context.var("ANTHROPIC_AUTH_TOKEN")).is_some(),
     }
 }
@@ -90,7 +90,7 @@ fn judge(facts: &Facts) -> Vec<Check> {
     if let Ok(status) = &facts.daemon {
         checks.push(release(status));
         checks.push(key(status, facts.key_here));
-        checks.push(good("accounting", format!("commands are accounted for by {}", status.accounting)));
+        checks.push(accounting(status));
         checks.extend(status.warnings.iter().map(|warning| {
             let mend = Some("see the sentence itself; then restart agentd or send it SIGHUP".to_owned());
             Check { name: "configuration", ok: false, found: warning.clone(), mend }
@@ -101,12 +101,17 @@ fn judge(facts: &Facts) -> Vec<Check> {
             checks.push(good("configuration", found));
         }
     }
-    checks.extend([disk(facts), bash(facts), manager(facts)]);
+    checks.extend([disk(facts), bash(facts)]);
+    checks.extend(service::judge(&facts.service, facts.daemon.as_ref().ok().map(|status| status.pid)));
     checks
 }
 
 fn good(name: &'static str, found: String) -> Check {
     Check { name, ok: true, found, mend: None }
+}
+
+fn advice(name: &'static str, found: String, mend: &str) -> Check {
+    Check { name, ok: true, found, mend: Some(mend.to_owned()) }
 }
 
 fn bad(name: &'static str, found: String, mend: &str) -> Check {
@@ -164,6 +169,17 @@ fn key(status: &DaemonStatus, here: bool) -> Check {
     }
 }
 
+fn accounting(status: &DaemonStatus) -> Check {
+    if status.accounting == "cgroup" {
+        return good("accounting", "each command has a control group of its own".to_owned());
+    }
+    advice(
+        "accounting",
+        format!("commands are told apart by {}; one that hides well may outlive its deadline", status.accounting),
+        "run agentd as a systemd user service: it has control groups then (systemd/README.md)",
+    )
+}
+
 fn disk(facts: &Facts) -> Check {
     let place = facts.state_dir.display();
     match facts.free {
@@ -187,17 +203,12 @@ fn bash(facts: &Facts) -> Check {
     }
 }
 
-fn manager(facts: &Facts) -> Check {
-    let found = match (facts.manager, &facts.unit) {
-        (true, Some(unit)) => format!("a user manager runs, unit {}", unit.display()),
-        (true, None) => "a user manager runs, the unit is not installed: agentctl starts the program itself".to_owned(),
-        (false, _) => "no user manager: agentctl starts the program itself".to_owned(),
-    };
-    good("systemd", found)
-}
-
 fn lines(check: &Check) -> Vec<Line> {
-    let mark = if check.ok { Line::new().lit(Style::Good, "✓ ") } else { Line::new().lit(Style::Bad, "✗ ") };
+    let mark = match (check.ok, &check.mend) {
+        (true, None) => Line::new().lit(Style::Good, "✓ "),
+        (true, Some(_)) => Line::new().lit(Style::Warn, "! "),
+        (false, _) => Line::new().lit(Style::Bad, "✗ "),
+    };
     let name = format!("{:<14}", check.name);
     let mut lines = vec![mark.text(Style::Bold, &name).text(Style::Plain, &check.found)];
     if let Some(mend) = &check.mend {
@@ -222,8 +233,7 @@ mod tests {
             state_dir: "/home/me/.local/state/agentd".into(),
             free: Some(1024),
             bash: false,
-            manager: false,
-            unit: None,
+            service: service::Facts::default(),
             key_here: false,
         };
         let checks = judge(&facts);

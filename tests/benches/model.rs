@@ -1,0 +1,167 @@
+//! What the daemon costs between the model and the command, with full durability, beside a bare loop against the same server.
+//!
+//! `cargo bench -p agentd-tests` builds the release binaries and prints one JSON object a line. Arguments choose among
+//! `round` (last byte of a reply to the head of the next request, a no-op command between) and `deltas` (CPU of the daemon
+//! and its clients for 20,000 pieces of text).
+
+#![allow(clippy::expect_used, clippy::cast_precision_loss, reason = "a bench: a failure is to stop it")]
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use harness::binaries;
+use harness::model_server::{ModelServer, Reply};
+use harness::scene::Scene;
+use harness::wait;
+use nix::unistd::{SysconfVar, sysconf};
+use proto::event::TurnOutcome;
+use serde_json::json;
+
+/// Rounds of one measurement, and how often both take their turn.
+const ROUNDS: usize = 150;
+const TURNS: usize = 3;
+
+/// Pieces of the streamed text.
+const DELTAS: usize = 20_000;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);
+    if wanted("round") {
+        rounds();
+    }
+    if wanted("deltas") {
+        for clients in [1, 3] {
+            deltas(clients);
+        }
+    }
+}
+
+/// Percentiles of the gaps after replies, in milliseconds.
+fn gaps(server: &ModelServer, from: usize) -> (f64, f64) {
+    let delivered: HashMap<usize, Instant> = server.delivered().into_iter().collect();
+    let mut gaps: Vec<f64> = server
+        .requests()
+        .iter()
+        .filter(|request| request.number > from)
+        .filter_map(|request| {
+            let before = delivered.get(&(request.number - 1))?;
+            Some(request.at.saturating_duration_since(*before).as_secs_f64() * 1_000.0)
+        })
+        .collect();
+    gaps.sort_by(f64::total_cmp);
+    (gaps[gaps.len() / 2], gaps[gaps.len() * 95 / 100])
+}
+
+fn call(number: usize) -> Reply {
+    let last = number.is_multiple_of(ROUNDS);
+    if last { Reply::text("done") } else { Reply::bash(&format!("true {number}")) }
+}
+
+fn rounds() {
+    for turn in 1..=TURNS {
+        let mut scene = Scene::with(&[("log.level", "warn")]);
+        scene.server.answer_with(|request| call(request.number));
+        let outcome = scene.turn("round and round").outcome;
+        assert_eq!(outcome, TurnOutcome::Done {});
+        // The first rounds warm up: connections, the shell, the allocator.
+        let (median, p95) = gaps(&scene.server, ROUNDS / 10);
+        let bodies: Vec<Vec<u8>> = scene.server.requests().into_iter().map(|request| request.body).collect();
+        let (bare_median, bare_p95) = bare(&bodies);
+        println!(
+            "{}",
+            json!({
+                "bench": "round", "turn": turn, "rounds": ROUNDS,
+                "agentd_ms": { "median": median, "p95": p95 },
+                "bare_loop_ms": { "median": bare_median, "p95": bare_p95 },
+                "added_ms": { "median": median - bare_median, "p95": p95 - bare_p95 },
+            })
+        );
+    }
+}
+
+/// The same requests, sent by a loop that does nothing else: what server and network cost.
+fn bare(bodies: &[Vec<u8>]) -> (f64, f64) {
+    let server = ModelServer::start();
+    server.answer_with(|request| call(request.number));
+    for body in bodies {
+        let mut stream = TcpStream::connect(server.url().trim_start_matches("http://")).expect("the server accepts");
+        stream.set_nodelay(true).expect("a socket");
+        let head = format!(
+            "POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx-api-key: k\r\n\
+             anthropic-version: 2026-10-21\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).expect("a request");
+        let mut lines = BufReader::new(stream).lines();
+        while lines.next().is_some_and(|line| line.is_ok_and(|line| line != "event: message_stop")) {}
+    }
+    // Its histories are another run's calls, which the server takes note of.
+    let _ = server.take_violations();
+    gaps(&server, ROUNDS / 10)
+}
+
+/// One event for each piece, as a server with one token at a time sends them.
+fn stream() -> String {
+    let event = |name: &str, data: serde_json::Value| format!("event: {name}\ndata: {data}\n\n");
+    let usage = json!({ "input_tokens": 10, "output_tokens": 1 });
+    let message = json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [],
+        "stop_reason": null, "usage": usage });
+    let mut out = event("message_start", json!({ "type": "message_start", "message": message }));
+    let block = json!({ "type": "text", "text": "" });
+    out += &event("content_block_start", json!({ "type": "content_block_start", "index": 0, "content_block": block }));
+    for number in 0..DELTAS {
+        let delta = json!({ "type": "text_delta", "text": format!(" word{}", number % 100) });
+        out += &event("content_block_delta", json!({ "type": "content_block_delta", "index": 0, "delta": delta }));
+    }
+    out += &event("content_block_stop", json!({ "type": "content_block_stop", "index": 0 }));
+    let delta = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": DELTAS } });
+    out += &event("message_delta", delta);
+    out + &event("message_stop", json!({ "type": "message_stop" }))
+}
+
+/// Seconds of CPU that a process used so far.
+fn cpu(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let fields: Vec<&str> = stat.rsplit_once(") ").expect("a name").1.split(' ').collect();
+    let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64;
+    let field = |at: usize| fields[at].parse::<f64>().expect("a number");
+    (field(11) + field(12)) / ticks
+}
+
+fn attach(scene: &Scene) -> Child {
+    let mut command: Command = scene.machine.command(&binaries::agentctl());
+    command.args(["attach", &scene.session.to_string(), "--json"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("agentctl runs")
+}
+
+fn deltas(clients: usize) {
+    let mut scene = Scene::with(&[("log.level", "warn")]);
+    let text = stream();
+    scene.server.answer_with(move |_| Reply::raw(text.clone()));
+    let mut watching: Vec<Child> = (0..clients).map(|_| attach(&scene)).collect();
+    // The harness's own client is one of them.
+    let all = clients + 1;
+    let session = scene.session;
+    wait::until("all clients to be attached", || (scene.client.show(session).clients.len() == all).then_some(()));
+    let daemon = u32::try_from(scene.daemon().pid()).expect("a pid");
+    let before = cpu(daemon) + watching.iter().map(|child| cpu(child.id())).sum::<f64>();
+    let began = Instant::now();
+    assert_eq!(scene.turn("write much").outcome, TurnOutcome::Done {});
+    let seconds = began.elapsed().as_secs_f64();
+    let (own, theirs) = (cpu(daemon), watching.iter().map(|child| cpu(child.id())).sum::<f64>());
+    println!(
+        "{}",
+        json!({
+            "bench": "deltas", "deltas": DELTAS, "clients": clients, "cpu_s": own + theirs - before,
+            "daemon_since_start_s": own, "clients_since_start_s": theirs, "took_s": seconds,
+        })
+    );
+    for child in &mut watching {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
