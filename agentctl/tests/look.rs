@@ -251,7 +251,7 @@ fn status_is_a_block_of_facts() {
         model       model-1 at https://api.anthropic.com
         key         file
         accounting  cgroup
-        sessions    1 (0 at work)
+        sessions    1 (0 at work, 0 in the mode bypass)
         approvals   0
         clients     1
     "#]]
