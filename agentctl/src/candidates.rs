@@ -1,5 +1,5 @@
-//! What a shell completes that only the daemon knows: sessions and approvals. No daemon is started for it, and nothing is
-//! printed when there is none.
+//! What a shell completes that only the daemon knows: sessions, approvals and background commands. No daemon is started
+//! for it, and nothing is printed when there is none.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCompleter;
 use proto::handshake::Role;
+use proto::job::ListJobs;
 use proto::request::{ListApprovals, ListSessions, Request};
 use tokio::time::timeout;
 
@@ -32,6 +33,11 @@ pub(crate) fn sessions() -> ArgValueCompleter {
 /// Completes open approvals.
 pub(crate) fn approvals() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| fitting(typed, block_on(list_approvals)))
+}
+
+/// Completes background commands, those that run first.
+pub(crate) fn jobs() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| fitting(typed, block_on(list_jobs)))
 }
 
 type Found = Vec<(String, String)>;
@@ -81,4 +87,9 @@ async fn list_approvals(connection: &mut Connection) -> Result<Found, CtlError> 
     let request = Request::ListApprovals(ListApprovals { session: None });
     let approvals = crate::answer!(connection, request, Approvals)?.approvals;
     Ok(approvals.iter().map(|asked| (asked.id.short(), session::approval_title(asked))).collect())
+}
+
+async fn list_jobs(connection: &mut Connection) -> Result<Found, CtlError> {
+    let jobs = crate::answer!(connection, Request::ListJobs(ListJobs { session: None }), Jobs)?.jobs;
+    Ok(jobs.into_iter().map(|job| (job.job.short(), job.command)).collect())
 }

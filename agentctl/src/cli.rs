@@ -1,30 +1,34 @@
 //! The command line. Help, man pages and completions are all made from this file.
 
+mod answers;
+mod document;
+mod edits;
+mod examples;
+mod inquiry;
+mod jobs;
 pub mod keeping;
+mod model;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::mode::Mode;
 
-use crate::candidates::{approvals, sessions};
+use crate::candidates::sessions;
 use crate::exit;
-use keeping::{ForkArgs, PruneArgs, SearchArgs};
-
-mod document;
-mod examples;
-mod model;
-
-pub use model::{RerunArgs, SetArgs, SteerArgs, UsageArgs};
-mod inquiry;
-
-pub use document::{CompletionsArgs, ExportArgs, ManArgs, ShellArg};
 use examples::{ASK_EXAMPLES, COMPLETIONS_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES, UNDO_EXAMPLES};
 use inquiry::AUDIT_EXAMPLES;
+use keeping::{ForkArgs, PruneArgs, SearchArgs};
+
+pub use answers::{ApprovalsArgs, ApproveArgs, DenyArgs, ModeArgs};
+pub use document::{CompletionsArgs, ExportArgs, ManArgs, ShellArg};
+pub use edits::{DiffArgs, UndoArgs};
 pub use inquiry::{
     AuditArgs, AuditCommand, AuditDecisionArg, ModeArg, PolicyCheckArgs, PolicyCommand, PolicyExplainArgs,
     PolicyReplayArgs, PolicyTestArgs,
 };
+pub use jobs::{JobArgs, JobsArgs, KillArgs};
+pub use model::{RerunArgs, SetArgs, SteerArgs, UsageArgs};
 
 /// Talk to agentd, the coding agent that lives on this machine as a service.
 #[derive(Debug, Parser)]
@@ -331,133 +335,6 @@ pub struct LogArgs {
     #[arg(short, long)]
     pub follow: bool,
     /// One JSON object a line: {"event": {"session": …, "event": …}}
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `undo`.
-#[derive(Debug, Args)]
-pub struct UndoArgs {
-    /// Its id, the id's last digits, or its name [default: the newest of this directory]
-    #[arg(add = sessions())]
-    pub session: Option<String>,
-    /// How many edits, the last first [default: 1]
-    pub steps: Option<u32>,
-    /// Do not ask; needed without a terminal
-    #[arg(short, long)]
-    pub yes: bool,
-    /// One JSON object: what was taken back
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `diff`.
-#[derive(Debug, Args)]
-pub struct DiffArgs {
-    /// Its id, the id's last digits, or its name [default: the newest of this directory]
-    #[arg(add = sessions())]
-    pub session: Option<String>,
-    /// Only names and numbers of lines
-    #[arg(long)]
-    pub stat: bool,
-    /// One JSON object: all changes
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `approvals`.
-#[derive(Debug, Args)]
-pub struct ApprovalsArgs {
-    /// Only this session's: its id, the id's last digits, or its name
-    #[arg(add = sessions())]
-    pub session: Option<String>,
-    /// One JSON object a line
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `approve`.
-#[derive(Debug, Args)]
-pub struct ApproveArgs {
-    /// The approval: its id or the id's last digits
-    #[arg(add = approvals())]
-    pub id: String,
-    /// Also such calls again in this session, as the question says
-    #[arg(short, long)]
-    pub session: bool,
-    /// Also such calls from now on: adds the rule that the question shows to policy.toml
-    #[arg(short, long, conflicts_with = "session")]
-    pub always: bool,
-    /// Run this command instead; the model is told
-    #[arg(short, long, value_name = "CMD", conflicts_with_all = ["session", "always"])]
-    pub edit: Option<String>,
-    /// One JSON object a line
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `deny`.
-#[derive(Debug, Args)]
-pub struct DenyArgs {
-    /// The approval: its id or the id's last digits
-    #[arg(add = approvals())]
-    pub id: String,
-    /// Told to the model
-    #[arg(short, long)]
-    pub reason: Option<String>,
-    /// One JSON object a line
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `jobs`.
-#[derive(Debug, Args)]
-pub struct JobsArgs {
-    /// Only this session's: its id, the id's last digits, or its name
-    pub session: Option<String>,
-    /// One JSON object a line
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `job`.
-#[derive(Debug, Args)]
-pub struct JobArgs {
-    /// The job: its id or the id's last digits
-    pub id: String,
-    /// Go on until it ends
-    #[arg(short, long)]
-    pub follow: bool,
-    /// Only the output from this byte on
-    #[arg(long, value_name = "BYTE", default_value_t = 0)]
-    pub since: u64,
-    /// One JSON object a line: the output in pieces
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `kill`.
-#[derive(Debug, Args)]
-pub struct KillArgs {
-    /// The job: its id or the id's last digits
-    pub id: String,
-    /// One JSON object: the job as it ended
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `mode`.
-#[derive(Debug, Args)]
-pub struct ModeArgs {
-    /// Its id, the id's last digits, or its name [default: the newest of this directory]
-    #[arg(add = sessions())]
-    pub session: Option<String>,
-    /// The new mode: ask, accept-edits, plan or bypass [default: only show it]
-    pub mode: Option<Mode>,
-    /// Needed for bypass: nothing is asked any more
-    #[arg(long)]
-    pub yes_really: bool,
-    /// One JSON object: the session
     #[arg(long)]
     pub json: bool,
 }

@@ -4,23 +4,22 @@
 //! which the finished row replaces.
 
 mod jobs;
+mod model;
+mod session;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-mod model;
-
-pub use model::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steered};
-
 use crate::approval::{Approval, Decider, Verdict};
 use crate::diff::FileDiff;
-use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId, UndoId};
+use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
-use crate::mode::Mode;
 use crate::request::ApproveMode;
 pub use crate::usage::Usage;
 
 pub use jobs::{BackgroundAsked, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, TurnWoken};
+pub use model::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steered};
+pub use session::{ModeChanged, SessionArchived, SessionCreated, SessionForked, SessionRenamed};
 
 /// One row of a session's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -99,32 +98,6 @@ pub enum EventBody {
     SessionForked(SessionForked),
     /// The session's mode changed.
     ModeChanged(ModeChanged),
-}
-
-/// Where a session's first rows come from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SessionForked {
-    /// The other session.
-    pub from: SessionId,
-    /// Its last row that was taken over.
-    pub at: Seq,
-    /// Who asked.
-    pub by: String,
-}
-
-/// Facts that hold for the whole session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SessionCreated {
-    /// The workspace.
-    pub cwd: String,
-    /// The name, if it has one.
-    pub name: Option<String>,
-    /// The model.
-    pub model: String,
-    /// `anthropic`, `compat` or `scripted`.
-    pub provider: String,
-    /// Its first mode.
-    pub mode: Mode,
 }
 
 /// A prompt is on disk.
@@ -379,31 +352,6 @@ pub enum TurnOutcome {
 pub struct Notice {
     /// One or two sentences.
     pub text: String,
-}
-
-/// The session's name changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SessionRenamed {
-    /// The new name.
-    pub name: String,
-    /// Who changed it.
-    pub by: String,
-}
-
-/// The session left the list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SessionArchived {
-    /// Who archived it.
-    pub by: String,
-}
-
-/// The session's mode changed. It decides for calls that are not decided yet, an open question included.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ModeChanged {
-    /// The new mode.
-    pub mode: Mode,
-    /// Who changed it.
-    pub by: String,
 }
 
 /// Edits are about to be taken back.

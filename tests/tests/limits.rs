@@ -11,7 +11,7 @@ use harness::model_server::{ModelServer, Reply};
 use harness::scene::Scene;
 use harness::wait;
 use nix::sys::signal::Signal;
-use proto::approval::Decider;
+use proto::approval::{Decider, Verdict};
 use proto::event::{EventBody, Outcome, TurnOutcome};
 use proto::handshake::Refusal;
 use proto::request::ApproveMode;
@@ -52,13 +52,19 @@ fn a_question_that_nobody_answers_becomes_a_denial() {
 }
 
 #[test]
-fn a_model_that_loops_is_stopped() {
+fn a_model_that_asks_and_asks_is_stopped_by_a_question_and_without_anybody_to_ask_by_the_turns_end() {
     let mut scene = Scene::with(&[("turn.requests_max", "4")]);
-    scene.server.answer_with(|_| Reply::bash("echo again"));
-    let outcome = scene.turn("loop").outcome;
-    let TurnOutcome::Failed { problem } = outcome else { panic!("{outcome:?}") };
-    assert!(problem.message.contains('4') || problem.hint.contains("turn.requests_max"), "{problem:?}");
-    assert_eq!(scene.server.requests().len(), 4);
+    scene.server.answer_with(|request| Reply::bash(&format!("echo {}", request.number)));
+    scene.prompt("loop", ApproveMode::All);
+    let asked = scene.client.until_asked();
+    assert!(asked.reason.contains("turn.requests_max"), "{}", asked.reason);
+    assert_eq!(scene.server.requests().len(), 4, "nothing is sent while the user is asked");
+    scene.client.answer(&asked, Verdict::Deny { reason: None }).unwrap();
+    let over = |outcome| matches!(outcome, TurnOutcome::Failed { problem } if problem.code == "request_limit");
+    assert!(over(scene.client.until_turn_ended().outcome));
+    scene.prompt("loop unseen", ApproveMode::Deny);
+    assert!(over(scene.client.until_turn_ended().outcome));
+    assert_eq!(scene.server.requests().len(), 8);
     scene.server.answer_with(|_| Reply::text("stopped"));
     scene.good_turn("and now");
 }

@@ -24,7 +24,7 @@ Examples:
   source <(agentctl completions zsh)               in ~/.zshrc, after compinit
   agentctl completions fish > ~/.config/fish/completions/agentctl.fish
 
-Sessions and approvals are asked of the daemon while you complete; none is started for it.";
+Sessions, approvals and background commands are asked of the daemon while you complete; none is started for it.";
 
 /// What one does with agentctl, under the help of the whole.
 pub(super) const EXAMPLES: &str = "\

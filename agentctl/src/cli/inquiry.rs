@@ -7,6 +7,8 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use proto::ids::Timestamp;
 
+use crate::candidates::sessions;
+
 /// What `policy check` is used for, under its help.
 const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -126,7 +128,7 @@ pub struct PolicyReplayArgs {
     #[arg(long, value_name = "FILE")]
     pub rules: PathBuf,
     /// Only this session's commands: its id, the id's last digits, or its name
-    #[arg(short, long)]
+    #[arg(short, long, add = sessions())]
     pub session: Option<String>,
     /// Only from this moment on: 2026-12-01, 2026-12-01T14:00, 30min, 2h, 7d (ago)
     #[arg(long, value_name = "WHEN", value_parser = moment)]
@@ -147,7 +149,7 @@ pub struct AuditArgs {
     #[command(subcommand)]
     pub command: Option<AuditCommand>,
     /// Only this session's: its id, the id's last digits, or its name
-    #[arg(short, long)]
+    #[arg(short, long, add = sessions())]
     pub session: Option<String>,
     /// Only from this moment on: 2026-12-01, 2026-12-01T14:00, 30min, 2h, 7d (ago)
     #[arg(long, value_name = "WHEN", value_parser = moment)]

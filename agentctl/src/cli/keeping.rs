@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::candidates::sessions;
+
 /// `search`.
 #[derive(Debug, Args)]
 pub struct SearchArgs {
@@ -22,6 +24,7 @@ pub struct SearchArgs {
 #[derive(Debug, Args)]
 pub struct ForkArgs {
     /// The other session: its id, the id's last digits, or its name
+    #[arg(add = sessions())]
     pub session: String,
     /// Take its rows up to this one, back to the last moment at which nothing was under way [default: all]
     #[arg(long, value_name = "SEQ")]

@@ -2,12 +2,15 @@
 
 use clap::Args;
 
+use crate::candidates::sessions;
+
 use super::ApproveArg;
 
 /// `steer`.
 #[derive(Debug, Args)]
 pub struct SteerArgs {
     /// Its id, the id's last digits, or its name
+    #[arg(add = sessions())]
     pub session: String,
     /// The note; "-" reads it from standard input
     pub text: String,
@@ -20,6 +23,7 @@ pub struct SteerArgs {
 #[derive(Debug, Args)]
 pub struct RerunArgs {
     /// Its id, the id's last digits, or its name
+    #[arg(add = sessions())]
     pub session: String,
     /// The new words; "-" reads them from standard input [default: the same]
     pub prompt: Option<String>,
@@ -35,6 +39,7 @@ pub struct RerunArgs {
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// Its id, the id's last digits, or its name
+    #[arg(add = sessions())]
     pub session: String,
     /// model=ID, effort=low|medium|high|xhigh|max|default, max_tokens=N
     #[arg(required = true, value_name = "NAME=VALUE")]
@@ -48,6 +53,7 @@ pub struct SetArgs {
 #[derive(Debug, Args)]
 pub struct UsageArgs {
     /// Only this session's, with its turns: its id, the id's last digits, or its name
+    #[arg(add = sessions())]
     pub session: Option<String>,
     /// Of so many days, today included
     #[arg(long, value_name = "N", default_value_t = 30)]

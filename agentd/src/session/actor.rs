@@ -7,6 +7,7 @@
 //! Invariant: rows are published only after they are on disk, in order, without gaps. When the disk fails the state in
 //! memory is dropped and read again from the log: the log is the truth.
 
+mod info;
 mod jobs;
 pub(super) mod wishes;
 
@@ -15,24 +16,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::ids::{PromptId, Seq, SessionId, Timestamp, UndoId};
-use proto::response::{SessionInfo, Undone};
+use proto::response::Undone;
 use proto::secret::EnvVars;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::audit::Auditor;
-use super::command::{Command, Reply, state_of};
+use super::command::{Command, Reply};
 use super::deeds::Deeds;
 use super::fanout::Fanout;
-use super::machine::{Effect, Input, Machine, Phase, Step, Surroundings};
+use super::machine::{Effect, Input, Machine, Step};
 use super::news::News;
 use super::open::OpenPieces;
 use super::serving::Served;
 use super::spec::Spec;
 use super::trail::Trail;
 use super::{Context, storage_error};
-use crate::store::entry::{Entry, Settings};
+use crate::store::entry::Entry;
 use crate::store::{LogRow, NewRow, SessionRow, StoreError};
 
 /// News that may wait: progress is coalesced by its senders when this fills.
@@ -344,55 +345,6 @@ impl Actor {
         self.deeds.find_shell();
         self.take(Input::Noticed { text: "The session log could not be written for a while; going on.".into() }).await;
         self.take(Input::Resumed).await;
-    }
-
-    /// What the requests are made with.
-    pub(super) fn settings(&self) -> Settings {
-        self.machine.settings().cloned().unwrap_or_else(|| self.spec.settings())
-    }
-
-    fn surroundings(&self, now: Timestamp) -> Surroundings {
-        Surroundings {
-            day_nanousd: self.context.spent.today(now),
-            window_tokens: self.context.window(&self.spec, &self.settings().model),
-        }
-    }
-
-    pub(super) fn info(&self) -> SessionInfo {
-        let settings = self.settings();
-        SessionInfo {
-            max_tokens: settings.max_tokens,
-            effort: settings.effort.map(|effort| effort.as_str().to_owned()),
-            usage: self.machine.account().usage,
-            context_tokens: self.machine.account().context_tokens(),
-            context_window: self.context.window(&self.spec, &settings.model),
-            id: self.id,
-            name: self.row.name.clone(),
-            cwd: self.row.cwd.clone(),
-            model: settings.model,
-            provider: self.spec.provider().to_owned(),
-            state: state_of(&self.machine),
-            created_at: self.row.created_at,
-            active_at: self.active_at,
-            head: self.head,
-            queued: self.machine.queued().collect(),
-            approvals: self.machine.asking().cloned().into_iter().collect(),
-            title: self.row.title.clone(),
-            clients: self.fanout.clients(),
-            archived: self.row.archived,
-            shim_pid: self.deeds.shim_pid(),
-            next_try: match self.machine.phase() {
-                Phase::Backoff(_, _, pause) => Some(pause.until),
-                Phase::Idle
-                | Phase::Ready(_)
-                | Phase::Requesting(..)
-                | Phase::Paused(..)
-                | Phase::Calling(..)
-                | Phase::Undoing(_) => None,
-            },
-            jobs: u32::try_from(self.machine.jobs().running().count()).unwrap_or(u32::MAX),
-            mode: self.machine.mode(),
-        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Carries effects out: requests to the model, calls in the shell. Each deed is a task of this session; what it finds
 //! comes back as news.
 
+mod jobs;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proto::ids::{ApprovalId, CallId, JobId, RequestId, SessionId};
+use proto::ids::{ApprovalId, CallId, RequestId, SessionId};
 use proto::secret::EnvVars;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -21,7 +23,6 @@ use super::spec::Spec;
 use super::{job_task, keep_rule};
 use crate::model::Conversation;
 use crate::shell::Shell;
-use crate::store::job::JobStart;
 use crate::tools::undo;
 
 /// Output pieces that may wait between a command and its session; the shell drops pieces for a slow session, never
@@ -134,42 +135,6 @@ impl Deeds {
                 }
             }
             Effect::KeepRule { approval, toml } => self.keep_rule(approval, toml),
-        }
-    }
-
-    /// Asks the shell what became of the jobs that run; without one there is nobody to ask, which is found out elsewhere.
-    pub(super) fn sync_jobs(&mut self, machine: &Machine) {
-        let running: Vec<_> = machine.jobs().running().cloned().collect();
-        if let Slot::Up(shell) = &self.shell
-            && !running.is_empty()
-        {
-            self.tasks.spawn(job_task::sync(running, shell.clone(), self.news.clone()));
-        }
-    }
-
-    /// Finds out what is known of jobs whose shim is gone.
-    pub(super) fn settle_jobs(&mut self, gone: Vec<JobStart>) {
-        let (context, news) = (Arc::clone(&self.context), self.news.clone());
-        self.tasks.spawn(job_task::settle(gone, self.session, context, news));
-    }
-
-    /// Begins to end a job.
-    pub(super) fn stop_job(&mut self, job: JobId) {
-        if let Slot::Up(shell) = &self.shell {
-            self.tasks.spawn(job_task::stop(job, shell.clone()));
-        }
-    }
-
-    /// Looks at jobs for a client, when it is known whether there is a shell.
-    pub(super) fn look_at_jobs(&mut self, look: job_task::Look, known: Vec<job_task::Known>) {
-        match &self.shell {
-            Slot::Up(shell) => {
-                self.tasks.spawn(job_task::look(look, self.session, known, Some(shell.clone())));
-            }
-            Slot::Coming { .. } => self.waiting.push(Waiting::Jobs(look, known)),
-            Slot::None => {
-                self.tasks.spawn(job_task::look(look, self.session, known, None));
-            }
         }
     }
 

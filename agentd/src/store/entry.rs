@@ -5,18 +5,19 @@
 //! Invariant: a variant or field once stored keeps its name and meaning; new fields have a default.
 
 use proto::approval::{Approval, Decider, Verdict};
-use proto::diff::FileDiff;
 use proto::event::{Problem, TurnOutcome, Usage};
-use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId, UndoId};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId};
 use proto::mode::Mode;
 use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 mod reply;
+mod undo;
 mod work;
 
 pub use reply::{CallResult, StoredBlock, StoredCall, StoredInput, StoredKind, StoredReply};
+pub use undo::{UndoOrder, UndoResult};
 pub use work::{PauseKind, Settings, StoredSummary};
 
 use super::job::{JobEnd, JobSilence, JobStart};
@@ -300,38 +301,6 @@ pub struct Forked {
     pub by: String,
     /// What the model is told.
     pub note: String,
-}
-
-/// A wish to take edits back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UndoOrder {
-    /// Its id; the shim takes back at most once for it, ever.
-    pub undo: UndoId,
-    /// How many edits.
-    pub steps: u32,
-    /// The newest edit that the user saw.
-    pub newest: Option<u64>,
-    /// Who asked.
-    pub by: String,
-}
-
-/// What became of an [`UndoOrder`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UndoResult {
-    /// Its id.
-    pub undo: UndoId,
-    /// Who asked.
-    pub by: String,
-    /// One for each edit taken back, the last edit first.
-    pub diffs: Vec<FileDiff>,
-    /// Edits that can still be taken back.
-    pub left: u64,
-    /// The newest edit that was taken back.
-    pub newest: u64,
-    /// Why not all were.
-    pub problem: Option<Problem>,
-    /// What the model is told, when anything was taken back.
-    pub note: Option<String>,
 }
 
 /// What was so when a call was allowed, and must be so when it runs: what was shown is what runs.

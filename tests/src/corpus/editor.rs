@@ -211,9 +211,18 @@ impl Case {
 fn blocks(step: &Step) -> Option<Vec<Block>> {
     match step {
         Step::Calls(calls) => Some(calls.iter().map(|call| Block::tool(TOOL, call)).collect()),
-        Step::Race { call, .. } => Some((0..RACING_CALLS).map(|_| Block::tool(TOOL, call)).collect()),
+        Step::Race { call, .. } => {
+            Some((0..RACING_CALLS).map(|number| Block::tool(TOOL, &varied(call, number))).collect())
+        }
         Step::External(_) | Step::KillDuring => None,
     }
+}
+
+/// The call with another text: equal calls with equal results are a model that goes in circles, about which is asked.
+fn varied(call: &str, number: usize) -> String {
+    let mut call: Value = serde_json::from_str(call).expect("a race's call is JSON");
+    call["file_text"] = format!("{number}\n").into();
+    call.to_string()
 }
 
 /// The files after a step's calls, and after the changes behind the tool's back that follow it.
