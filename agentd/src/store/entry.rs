@@ -6,16 +6,18 @@
 
 use proto::approval::{Approval, Decider, Verdict};
 use proto::event::{Problem, TurnOutcome, Usage};
-use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Timestamp, TurnId};
 use proto::mode::Mode;
 use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+mod origin;
 mod reply;
 mod undo;
 mod work;
 
+pub use origin::{Created, Forked};
 pub use reply::{CallResult, StoredBlock, StoredCall, StoredInput, StoredKind, StoredReply};
 pub use undo::{UndoOrder, UndoResult};
 pub use work::{PauseKind, Settings, StoredSummary};
@@ -290,19 +292,6 @@ pub enum Entry {
     Forked(Forked),
 }
 
-/// Where a session comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Forked {
-    /// The other session.
-    pub from: SessionId,
-    /// Its last row that was taken over.
-    pub at: Seq,
-    /// Who asked.
-    pub by: String,
-    /// What the model is told.
-    pub note: String,
-}
-
 /// What was so when a call was allowed, and must be so when it runs: what was shown is what runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -319,22 +308,6 @@ pub enum Expect {
         /// SHA-256 of its bytes in hex; `None`: there is no file.
         content: Option<String>,
     },
-}
-
-/// The session began.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Created {
-    /// The workspace.
-    pub cwd: String,
-    /// The name, if any.
-    pub name: Option<String>,
-    /// The model.
-    pub model: String,
-    /// `anthropic`, `compat` or `scripted`.
-    pub provider: String,
-    /// The first mode.
-    #[serde(default)]
-    pub mode: Mode,
 }
 
 /// A prompt.

@@ -10,10 +10,9 @@ use proto::mode::Mode;
 use serde_json::json;
 
 use super::account::Account;
+use super::call::{Approved, Asked, Call, CallState, Calling, Closed, Unwritten};
 use super::jobs::Jobs;
-use super::state::{
-    Approved, Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Machine, Pause, Paused, Phase, Try, Turn, Unwritten,
-};
+use super::state::{CLOSED_KEPT, Machine, Pause, Paused, Phase, Try, Turn};
 use crate::content::Part;
 use crate::model::{Message, Role};
 use crate::policy::ShellFacts;

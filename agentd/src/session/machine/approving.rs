@@ -9,10 +9,11 @@ use proto::ids::{ApprovalId, CallId};
 use proto::mode::Mode;
 use proto::request::ApproveMode;
 
+use super::call::{Approved, Asked, CallState, Granted};
 use super::decide::{Run, name_of, text_result};
 use super::effect::Effect;
 use super::input::{Assessment, Ruling, Runnable};
-use super::state::{Approved, Asked, CallState, Granted, Phase};
+use super::state::Phase;
 use crate::store::entry::{Entry, Expect};
 
 impl Run<'_> {

@@ -5,9 +5,10 @@ use proto::event::{Outcome, TurnOutcome, Usage};
 use proto::ids::{CallId, RequestId, Timestamp, TurnId};
 use uuid::Uuid;
 
+use super::call::CallState;
 use super::effect::{Effect, Step};
 use super::input::Input;
-use super::state::{CallState, Machine, Phase, Try, Turn};
+use super::state::{Machine, Phase, Try, Turn};
 use crate::content::Part;
 use crate::store::entry::{CallResult, Entry, Prompt, StoredInput};
 use crate::tools::{ToolResult, hint};

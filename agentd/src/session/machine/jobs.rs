@@ -11,9 +11,10 @@ use std::collections::{BTreeSet, VecDeque};
 use proto::ids::{CallId, JobId, Timestamp, TurnId};
 use proto::request::ApproveMode;
 
+use super::call::CallState;
 use super::decide::Run;
 use super::effect::Effect;
-use super::state::{CallState, Machine, Phase, Turn};
+use super::state::{Machine, Phase, Turn};
 use crate::store::entry::Entry;
 use crate::store::job::{JobEnd, JobSilence, JobStart, Tell};
 use crate::tools;

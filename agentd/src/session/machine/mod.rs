@@ -23,6 +23,7 @@
 mod account;
 mod apply;
 mod approving;
+mod call;
 mod compacting;
 mod decide;
 mod effect;
@@ -39,12 +40,10 @@ mod tests;
 mod turning;
 
 pub use account::Account;
+pub use call::{Approved, Asked, Call, CallState, Calling, Closed, Grant, Granted, Unwritten};
 pub(in crate::session) use decide::name_of;
 pub use effect::{Effect, Step};
 pub use input::{Assessment, Cure, Input, Ruling, Runnable};
 pub use jobs::Jobs;
 pub use pausing::{Caps, PAUSE_TOOL};
-pub use state::{
-    Approved, Asked, Call, CallState, Calling, Closed, Grant, Granted, Limits, Machine, Pause, Phase, Surroundings,
-    Try, Turn, Unwritten,
-};
+pub use state::{Limits, Machine, Pause, Phase, Surroundings, Try, Turn};

@@ -9,9 +9,10 @@ use proto::ids::{ApprovalId, CallId};
 use proto::json::JsonText;
 use proto::request::ApproveMode;
 
+use super::call::{CallState, Calling};
 use super::decide::{Run, name_of};
 use super::reply::failed;
-use super::state::{CallState, Calling, Machine, Paused, Phase, Turn};
+use super::state::{Machine, Paused, Phase, Turn};
 use crate::store::entry::{Entry, PauseKind};
 
 /// What such a question names as its tool.

@@ -3,9 +3,10 @@
 use proto::approval::{Decider, Verdict};
 use proto::event::TurnOutcome;
 
+use super::call::CallState;
 use super::decide::Run;
 use super::effect::Effect;
-use super::state::{CallState, Phase, Try};
+use super::state::{Phase, Try};
 use crate::store::entry::Entry;
 
 impl Run<'_> {
