@@ -109,13 +109,15 @@ fn an_export_holds_what_was_asked_said_and_run() {
     scene.good_turn("try it");
     let session = scene.session.to_string();
     let markdown = scene.machine.ctl(&["export", &session]).run().expect(code::DONE).stdout;
-    for part in ["# try it", "> try it", "$ echo '```'; exit 3", "````text\n```", "It **failed**."] {
+    assert!(markdown.starts_with(&format!("# {}: try it\n", scene.session.short())), "{markdown}");
+    for part in ["> try it", "$ echo '```'; exit 3", "````\n```\n", "It **failed**."] {
         assert!(markdown.contains(part), "{part} is in\n{markdown}");
     }
     let lines = scene.machine.ctl(&["export", &session, "--json"]).run().expect(code::DONE).json_lines();
     let rows = scene.log();
-    assert_eq!(lines.len(), rows.len());
-    assert_eq!(lines[1]["event"]["event"], serde_json::to_value(&rows[1]).unwrap());
+    assert_eq!(lines.len(), 1 + rows.len(), "the session, then its rows");
+    assert_eq!(lines[0]["session"]["id"], session);
+    assert_eq!(lines[2]["event"]["event"], serde_json::to_value(&rows[1]).unwrap());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use expect_test::{Expect, expect};
 use harness::model_server::{Block, Gate, Reply};
 use harness::scene::Scene;
+use harness::wait;
 use proto::event::{EventBody, TurnOutcome};
 use proto::request::ApproveMode;
 use serde_json::json;
@@ -40,12 +41,14 @@ fn script(scene: &Scene) {
 }
 
 fn shows(size: (u16, u16), first: &Expect, second: &Expect) {
-    let scene = Scene::new();
+    let mut scene = Scene::new();
     script(&scene);
     let session = scene.session.to_string();
     let terminal = scene.machine.ctl_in_tmux(size, &["ask", "-s", &session, "--approve", "all", "fix it"]);
     assert_eq!(terminal.exit_code(), 0);
     first.assert_eq(&terminal.history());
+    // Else the second finds the first still attached.
+    wait::until("the first to be gone", || (scene.client.show(scene.session).clients.len() == 1).then_some(()));
     let terminal = scene.machine.ctl_in_tmux(size, &["ask", "-s", &session, "--approve", "all", "go on"]);
     assert_eq!(terminal.exit_code(), 0);
     second.assert_eq(&terminal.history());
@@ -56,71 +59,29 @@ fn an_answer_and_a_turn_with_calls_at_80_columns() {
     shows(
         (80, 24),
         &expect![[r#"
-        · session <id> (continued)
+            · session <id> (continued)
+            · harness is attached too
 
-        Plan
+            Plan
 
-        The loop begins at argv[2]; see the manual (https://example.org/m). 日本語 and
-        👩‍💻 stay whole.
+            The loop begins at argv[2]; see the manual (https://example.org/m). 日本語 and
+            👩‍💻 stay whole.
 
-        1. change it
-        2. run it
+            1. change it
+            2. run it
 
-        part │ state
-        ─────┼──────
-        loop │ wrong
+            part │ state
+            ─────┼──────
+            loop │ wrong
 
-          for name in sys.argv[1:]:
-              print(name)  # each
+              for name in sys.argv[1:]:
+                  print(name)  # each
 
-        · <time> · 25 tokens in, 8 out
-    "#]],
-        &expect![[r#"
-        · session <id> (continued)
-        ● $ printf 'one\ntwo\n'; (exit 3) · exit 3
-          one
-          two
-        ● view <path>
-
-        Now the change.
-
-        ● edit <path> +1 −1
-          1 - for x in y[2:]:
-          1 + for x in y[1:]:
-          2       print(x)
-
-        It is done.
-
-        · <time> · 75 tokens in, 38 out
-    "#]],
-    );
-}
-
-#[test]
-fn an_answer_and_a_turn_with_calls_at_120_columns() {
-    shows(
-        (120, 40),
-        &expect![[r#"
-        · session <id> (continued)
-
-        Plan
-
-        The loop begins at argv[2]; see the manual (https://example.org/m). 日本語 and 👩‍💻 stay whole.
-
-        1. change it
-        2. run it
-
-        part │ state
-        ─────┼──────
-        loop │ wrong
-
-          for name in sys.argv[1:]:
-              print(name)  # each
-
-        · <time> · 25 tokens in, 8 out
-    "#]],
+            · <time> · 25 tokens in, 8 out, 0.0003 USD
+        "#]],
         &expect![[r#"
             · session <id> (continued)
+            · harness is attached too
             ● $ printf 'one\ntwo\n'; (exit 3) · exit 3
               one
               two
@@ -135,7 +96,53 @@ fn an_answer_and_a_turn_with_calls_at_120_columns() {
 
             It is done.
 
-            · <time> · 75 tokens in, 38 out
+            · <time> · 75 tokens in, 38 out, 0.0011 USD
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_and_a_turn_with_calls_at_120_columns() {
+    shows(
+        (120, 40),
+        &expect![[r#"
+            · session <id> (continued)
+            · harness is attached too
+
+            Plan
+
+            The loop begins at argv[2]; see the manual (https://example.org/m). 日本語 and 👩‍💻 stay whole.
+
+            1. change it
+            2. run it
+
+            part │ state
+            ─────┼──────
+            loop │ wrong
+
+              for name in sys.argv[1:]:
+                  print(name)  # each
+
+            · <time> · 25 tokens in, 8 out, 0.0003 USD
+        "#]],
+        &expect![[r#"
+            · session <id> (continued)
+            · harness is attached too
+            ● $ printf 'one\ntwo\n'; (exit 3) · exit 3
+              one
+              two
+            ● view <path>
+
+            Now the change.
+
+            ● edit <path> +1 −1
+              1 - for x in y[2:]:
+              1 + for x in y[1:]:
+              2       print(x)
+
+            It is done.
+
+            · <time> · 75 tokens in, 38 out, 0.0011 USD
         "#]],
     );
 }
@@ -146,6 +153,7 @@ fn an_answer_and_a_turn_with_calls_at_40_columns() {
         (40, 20),
         &expect![[r#"
         · session <id> (continued)
+        · harness is attached too
 
         Plan
 
@@ -163,10 +171,12 @@ fn an_answer_and_a_turn_with_calls_at_40_columns() {
           for name in sys.argv[1:]:
               print(name)  # each
 
-        · <time> · 25 tokens in, 8 out
+        · <time> · 25 tokens in, 8 out, 0.0003
+          USD
     "#]],
         &expect![[r#"
             · session <id> (continued)
+            · harness is attached too
             ● $ printf 'one\ntwo\n'; (exit… · exit 3
               one
               two
@@ -181,7 +191,8 @@ fn an_answer_and_a_turn_with_calls_at_40_columns() {
 
             It is done.
 
-            · <time> · 75 tokens in, 38 out
+            · <time> · 75 tokens in, 38 out,
+              0.0011 USD
         "#]],
     );
 }
@@ -198,6 +209,7 @@ fn a_question_stands_above_its_keys_and_an_interrupt_ends_the_turn() {
     expect![[r#"
         · session <id> in <path> · claude-opus-5-5 · /help lists
           what can be typed
+        · harness is attached too
 
         › do it  harness
 
@@ -207,7 +219,7 @@ fn a_question_stands_above_its_keys_and_an_interrupt_ends_the_turn() {
           runs touch x · rm x
           asks because touch is not known to only read
         [y]es once  [s]ession  [n]o  [r]eason…  >
-        <id> · claude-opus-5-5 · 33 tokens of context · 2 attached
+        <id> · claude-opus-5-5 · 33 tokens of context (0 %) · 2 attached
     "#]]
     .assert_eq(&terminal.screen());
     terminal.press(&["C-c"]);
@@ -285,12 +297,13 @@ fn hostile_output_acts_on_nothing() {
     assert_eq!(terminal.exit_code(), 0);
     expect![[r#"
         · session <id> (continued)
+        · harness is attached too
         ● $ printf '\033]0;owned\007\033[2J\033[31mred\033[0m\033[8mhid\n' · exit 0
           redhid
 
         seen␛[2J ‹202e›evil ‹9b›31m
 
-        · <time> · 50 tokens in, 16 out
+        · <time> · 50 tokens in, 16 out, 0.0006 USD
     "#]]
     .assert_eq(&terminal.history());
 }

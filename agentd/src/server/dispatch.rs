@@ -191,26 +191,24 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             session.answer(approval, answer.digest, answer.verdict, by).await.map(Response::Answered)
         }
         Request::ChangeSession(change) => {
-            if change.change == (SessionChange::Remove {}) {
-                let session = registry.select(&change.session).await?;
-                return registry.remove(session.id).await.map(|()| done());
-            }
-            let session = registry.find(&change.session).await?;
             let by = connection.name();
             match change.change {
                 SessionChange::Rename { name } => {
+                    let session = registry.find(&change.session).await?;
                     check_name(&name)?;
                     registry.check_free(&name).await?;
                     session.rename(name, by).await?;
                     Ok(Response::Session(session.info().await?))
                 }
                 SessionChange::Archive {} => {
+                    let session = registry.find(&change.session).await?;
                     session.archive(by).await?;
                     Ok(Response::Session(session.info().await?))
                 }
+                // Not found like the others: one whose log cannot be read can be removed, too.
                 SessionChange::Remove {} => {
-                    let last = session.info().await?;
-                    registry.remove(session.id()).await.map(|()| Response::Session(last))
+                    let session = registry.select(&change.session).await?;
+                    registry.remove(&session).await.map(Response::Session)
                 }
             }
         }

@@ -112,23 +112,24 @@ impl Registry {
         let before = Timestamp(Timestamp::now().0.saturating_sub(request.older_than_ms));
         let bytes_before = store.size().await.map_err(|error| storage_error(&error))?;
         let rows = store.sessions().await.map_err(|error| storage_error(&error))?;
-        let mut sessions = Vec::new();
+        let mut unused = Vec::new();
         for row in rows.into_iter().filter(|row| row.active_at < before && (row.archived || !request.archived)) {
             let info = match self.running(row.id).await {
                 Some(handle) => handle.info().await?,
                 None => resting(&row),
             };
             if !in_use(&info) {
-                sessions.push(info);
+                unused.push((row, info));
             }
         }
         let mut bytes_after = bytes_before;
-        if !request.dry_run && !sessions.is_empty() {
-            for info in &sessions {
-                self.remove(info.id).await?;
+        if !request.dry_run && !unused.is_empty() {
+            for (row, _) in &unused {
+                self.remove(row).await?;
             }
             bytes_after = store.shrink().await.map_err(|error| storage_error(&error))?;
         }
+        let sessions = unused.into_iter().map(|(_, info)| info).collect();
         Ok(Pruned { sessions, removed: !request.dry_run, bytes_before, bytes_after })
     }
 }

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use proto::ids::{Seq, SessionId, Timestamp};
 use proto::request::{CreateSession, Endpoint};
-use proto::response::{ErrorCode, WireError};
+use proto::response::{ErrorCode, SessionInfo, WireError};
 use proto::secret::EnvVars;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::actor::Actor;
 use super::command::INBOX_MAX;
+use super::finding::resting;
 use super::instructions::{self, Instructions};
 use super::select::{check_name, check_workspace, not_found, scenario_text};
 use super::shell_task::end_leftover;
@@ -239,26 +240,34 @@ impl Registry {
         places.iter().filter_map(handle).collect()
     }
 
-    /// Removes a session: its shell, its log, its files.
+    /// Removes a session: its shell and jobs, its log, its files. Returns what it was at last.
     ///
     /// # Errors
     /// Storage failures.
-    pub async fn remove(&self, id: SessionId) -> Result<(), WireError> {
+    pub async fn remove(&self, row: &SessionRow) -> Result<SessionInfo, WireError> {
+        let id = row.id;
         let place = Arc::clone(self.inner.lock().await.places.entry(id).or_default());
         // Locked to the end: no actor may be started for a session that is half gone.
         let mut place = place.lock().await;
-        match place.take().filter(|handle| !handle.inbox.is_closed()) {
-            // The actor ends with it: whatever it has under way must not be written any more.
-            Some(handle) => handle.retire().await?,
-            None => end_leftover(id, &self.context).await,
-        }
+        let last = match place.take().filter(|handle| !handle.inbox.is_closed()) {
+            Some(handle) => {
+                let last = handle.info().await.unwrap_or_else(|_| resting(row));
+                // The actor ends with it: whatever it has under way must not be written any more.
+                handle.retire().await?;
+                last
+            }
+            None => {
+                end_leftover(id, &self.context).await;
+                resting(row)
+            }
+        };
         self.context.store.remove(id).await.map_err(|error| storage_error(&error))?;
         self.inner.lock().await.places.remove(&id);
         drop(place);
         let folder = self.context.paths.session(id);
         match tokio::fs::remove_dir_all(&folder).await {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Ok(()) => Ok(last),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(last),
             Err(error) => {
                 Err(internal(&format!("the session is gone, its folder {} is not: {error}", folder.display())))
             }

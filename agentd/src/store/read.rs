@@ -66,7 +66,9 @@ pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>, Store
 }
 
 /// A session rests when its last row is one of these, because whatever was queued when a turn ended began in the same
-/// commit, and when no job of it runs. (A new name or mode, or the end of a job, may come in the middle of a turn.)
+/// commit, and when no job of it runs. (A new name or mode, or the end of a job, may come in the middle of a turn.) Jobs
+/// among the rows that were taken over from another session are that one's. The indexes are named because the planner
+/// prefers the primary key, by which whole logs would be read.
 pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, StoreError> {
     session_rows(
         connection,
@@ -74,8 +76,14 @@ pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, Stor
             "WHERE archived = 0 AND ((
                  SELECT kind FROM events WHERE session = sessions.id ORDER BY seq DESC LIMIT 1
              ) NOT IN ('created', 'turn_ended', 'archived', 'undo_ended', 'settings_changed', 'wakes_spent', 'forked')
-             OR (SELECT count(*) FROM events WHERE session = sessions.id AND kind = 'job_started')
-              > (SELECT count(*) FROM events WHERE session = sessions.id AND kind = 'job_ended'))
+             OR (SELECT count(*) FROM events INDEXED BY events_job_started
+                 WHERE session = sessions.id AND kind = 'job_started' AND seq > (
+                 SELECT coalesce(max(seq), 0) FROM events INDEXED BY events_forked
+                 WHERE session = sessions.id AND kind = 'forked'))
+              > (SELECT count(*) FROM events INDEXED BY events_job_ended
+                 WHERE session = sessions.id AND kind = 'job_ended' AND seq > (
+                 SELECT coalesce(max(seq), 0) FROM events INDEXED BY events_forked
+                 WHERE session = sessions.id AND kind = 'forked')))
              ORDER BY active_at"
         ),
         [],

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use proto::ids::{Seq, SessionId, Timestamp};
+use proto::ids::{CallId, JobId, Seq, SessionId, Timestamp};
+use proto::request::ApproveMode;
 
-use super::{NewRow, NewSession, Store, StoreError};
-use crate::store::entry::{Created, Entry};
+use super::job::JobStart;
+use super::{NewRow, NewSession, SessionRow, Store, StoreError};
+use crate::store::entry::{Created, Entry, Forked, Settings};
 
 fn row(seq: u64, entry: Entry) -> NewRow {
     NewRow { seq: Seq(seq), at: Timestamp(1_000 + seq), entry: Arc::new(entry), audited: None }
@@ -110,5 +112,44 @@ async fn the_database_is_for_its_owner_only() {
     for name in ["a.db", "a.db-wal"] {
         let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+}
+
+/// A fork takes the rows of jobs over, and the other session's jobs do not run in it.
+#[tokio::test]
+async fn a_session_rests_when_its_own_jobs_are_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("a.db"), Box::new(drop)).unwrap();
+    let (source, copy) = (session(None), session(None));
+    let (id, fork) = (source.id, copy.id);
+    store.create(source).await.unwrap();
+    let settled = || Entry::SettingsChanged {
+        settings: Settings { model: "m".into(), effort: None, max_tokens: 1 },
+        by: "me".into(),
+    };
+    let done = store.append(id, vec![row(2, Entry::JobStarted(job())), row(3, settled())]).await.unwrap();
+    done.await.unwrap().unwrap();
+    let entry = Entry::Forked(Forked { from: id, at: Seq(3), by: "me".into(), note: String::new() });
+    store.fork(id, Seq(3), NewSession { first: row(4, entry), ..copy }).await.unwrap();
+    let open = |rows: Vec<SessionRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
+    assert_eq!(open(store.unsettled().await.unwrap()), [id]);
+    let done = store.append(fork, vec![row(5, Entry::JobStarted(job())), row(6, settled())]).await.unwrap();
+    done.await.unwrap().unwrap();
+    assert_eq!(open(store.unsettled().await.unwrap()), [id, fork], "its own job counts");
+}
+
+fn job() -> JobStart {
+    JobStart {
+        job: JobId::new(),
+        call: CallId::new(),
+        command: "sleep 9".into(),
+        description: String::new(),
+        cwd: "/w".into(),
+        started_at: Timestamp(1),
+        deadline_ms: 1,
+        silence_ms: 0,
+        shim: None,
+        approve: ApproveMode::Ask,
+        moved: false,
     }
 }

@@ -131,6 +131,8 @@ impl Machine {
                 self.jobs = Jobs::default();
                 self.unwritten.clear();
                 self.mode = Mode::Ask;
+                // Asking its last prompt again would take the note back, too.
+                self.rewind = None;
                 self.closed.clear();
                 self.facts = ShellFacts::restarted();
                 self.facts_of = None;

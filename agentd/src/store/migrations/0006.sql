@@ -1,2 +1,2 @@
--- How much a session may do without asking, for the list; the log says the same.
-ALTER TABLE sessions ADD COLUMN mode TEXT NOT NULL DEFAULT 'ask';
+-- Where a session's own rows begin when the ones before are another's: its jobs are counted from there, at every start.
+CREATE INDEX events_forked ON events (session) WHERE kind = 'forked';
