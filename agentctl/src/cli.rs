@@ -12,6 +12,7 @@ mod model;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use proto::mode::Mode;
 
 use crate::candidates::sessions;
 use crate::exit;
@@ -19,7 +20,7 @@ use examples::{ASK_EXAMPLES, COMPLETIONS_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES, UN
 use inquiry::AUDIT_EXAMPLES;
 use keeping::{ForkArgs, PruneArgs, SearchArgs};
 
-pub use answers::{ApprovalsArgs, ApproveArgs, DenyArgs};
+pub use answers::{ApprovalsArgs, ApproveArgs, DenyArgs, ModeArgs};
 pub use document::{CompletionsArgs, ExportArgs, ManArgs, ShellArg};
 pub use edits::{DiffArgs, UndoArgs};
 pub use inquiry::{
@@ -82,6 +83,14 @@ fn after_help() -> String {
     format!("{EXAMPLES}\n\n{}", exit::help())
 }
 
+/// What the modes mean, under the help of `mode`.
+const MODE_HELP: &str = "\
+Modes:
+  ask           what only reads and what rules allow runs, everything else asks (the first mode of a session)
+  accept-edits  edits of files inside the workspace run as well
+  plan          only what reads runs; everything else is denied, and the model is told why
+  bypass        everything runs that no rule denies";
+
 /// All commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -119,6 +128,9 @@ pub enum Command {
     /// What ran and what was refused, and who or what decided
     #[command(after_help = AUDIT_EXAMPLES)]
     Audit(AuditArgs),
+    /// Show or switch how much a session may do without asking
+    #[command(after_help = MODE_HELP)]
+    Mode(ModeArgs),
     /// End a session's running turn
     Interrupt(SessionJsonArgs),
     /// Send a waiting or parked request to the model again at once
@@ -194,6 +206,7 @@ impl Command {
             Self::Deny(args) => args.json,
             Self::Policy(command) => command.wants_json(),
             Self::Audit(args) => args.json || matches!(args.command, Some(AuditCommand::Verify { json: true })),
+            Self::Mode(args) => args.json,
             Self::Send(args) => args.json,
             Self::Steer(args) => args.json,
             Self::Rerun(args) => args.json,
@@ -239,6 +252,9 @@ pub struct AskArgs {
     /// Calls that need an approval [default: ask at a terminal, else none]
     #[arg(long, value_enum, value_name = "WHICH")]
     pub approve: Option<ApproveArg>,
+    /// The session's mode from now on: ask, accept-edits, plan or bypass
+    #[arg(long)]
+    pub mode: Option<Mode>,
     /// The model of a new session
     #[arg(long)]
     pub model: Option<String>,

@@ -10,10 +10,11 @@ mod status;
 use std::collections::{HashMap, HashSet};
 
 use jiff::tz::TimeZone;
-use proto::approval::{Approval, Decider};
+use proto::approval::{Approval, Decider, Verdict};
 use proto::event::{Event, EventBody, RequestFailed, Usage};
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, Seq, Timestamp, TurnId};
 use proto::live::Live;
+use proto::mode::Mode;
 
 use crate::render::{Line, call, changes, jobs, model, notes};
 use running::Running;
@@ -53,6 +54,8 @@ pub struct View {
     pub open: Vec<Approval>,
     /// The running turn.
     pub turn: Option<TurnId>,
+    /// How much the session may do without asking.
+    pub mode: Mode,
     shown: HashMap<(RequestId, u32), Shown>,
     thinking: Option<(RequestId, u32)>,
     streaming: Option<(RequestId, u32)>,
@@ -120,6 +123,7 @@ impl View {
             last: Seq(0),
             open: Vec::new(),
             turn: None,
+            mode: Mode::Ask,
             shown: HashMap::new(),
             thinking: None,
             streaming: None,
@@ -159,7 +163,10 @@ impl View {
         }
         self.last = event.seq;
         let lines = match &event.body {
-            EventBody::SessionCreated(_) => Vec::new(),
+            EventBody::SessionCreated(it) => {
+                self.mode = it.mode;
+                Vec::new()
+            }
             EventBody::PromptAccepted(it) => {
                 let by = if self.own.contains(&it.prompt) { "" } else { &it.by };
                 let shown = self.options.own_prompts || !by.is_empty();
@@ -202,6 +209,9 @@ impl View {
             }
             EventBody::ApprovalClosed(it) => {
                 self.open.retain(|open| open.id != it.approval);
+                if let Verdict::Edit { command } = &it.verdict {
+                    self.titles.insert(it.call, format!("$ {command}"));
+                }
                 let mine = self.answered.remove(&it.approval)
                     && matches!(&it.by, Decider::Client { name } if *name == self.options.me);
                 vec![crate::render::approval::closed(&it.verdict, &it.by, mine)]
@@ -225,6 +235,10 @@ impl View {
             EventBody::Notice(it) => vec![notes::notice(&it.text)],
             EventBody::SessionRenamed(it) => vec![notes::remark(&format!("renamed to {} by {}", it.name, it.by))],
             EventBody::SessionArchived(it) => vec![notes::remark(&format!("archived by {}", it.by))],
+            EventBody::ModeChanged(it) => {
+                self.mode = it.mode;
+                vec![notes::mode(it.mode, &it.by)]
+            }
             EventBody::SettingsChanged(it) => vec![model::settings(it)],
             EventBody::CompactionStarted(it) => {
                 self.turn = Some(it.turn);

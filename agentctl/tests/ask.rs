@@ -26,7 +26,7 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(out(&output), "All tests **pass**.\n");
     expect![[r#"
-        · session ab12cd34 (new)
+        · session ab12cd34 (new) · mode ask
         ● $ cargo test · exit 0 · 1.2 s
           running
           ok

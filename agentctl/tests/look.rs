@@ -49,9 +49,9 @@ fn ls_is_a_table_and_with_json_one_session_a_line() {
     check(
         &output,
         &expect![[r#"
-        SESSION   NAME   STATE     ACTIVE  DIRECTORY  TITLE
-        ab12cd34  build  asks you  now     ~/project  why does it fail?
-    "#]],
+            SESSION   NAME   STATE     MODE  ACTIVE  DIRECTORY  TITLE
+            ab12cd34  build  asks you  ask   now     ~/project  why does it fail?
+        "#]],
     );
     let json = fake.run(&["ls", "--json"]);
     let info: proto::response::SessionInfo = serde_json::from_str(out(&json).trim_end()).unwrap();
@@ -85,6 +85,7 @@ fn show_says_everything_about_a_session_and_how_to_answer_its_question() {
         directory  /home/me/project
         model      model-1 (anthropic), effort default, at most 32000 tokens a reply
         state      asks you
+        mode       ask: what only reads and what rules allow runs, everything else asks
         created    2023-11-14 22:13 (AGE)
         active     2023-11-14 22:13 (AGE)
         rows       0
@@ -98,7 +99,7 @@ fn show_says_everything_about_a_session_and_how_to_answer_its_question() {
           $ make install
           in /home/me/project
           asks because it is not known to only read
-          agentctl approve 26f8ad91 · agentctl deny 26f8ad91
+          agentctl approve 26f8ad91 | --session · agentctl deny 26f8ad91
     "#]]
     .assert_eq(&ages(&fake.run(&["show", "build"])));
     expect![[r#"
@@ -107,7 +108,7 @@ fn show_says_everything_about_a_session_and_how_to_answer_its_question() {
           $ make install
           in /home/me/project
           asks because it is not known to only read
-          agentctl approve 26f8ad91 · agentctl deny 26f8ad91
+          agentctl approve 26f8ad91 | --session · agentctl deny 26f8ad91
     "#]]
     .assert_eq(&ages(&fake.run(&["approvals"])));
 }
@@ -250,7 +251,7 @@ fn status_is_a_block_of_facts() {
         model       model-1 at https://api.anthropic.com
         key         file
         accounting  cgroup
-        sessions    1 (0 at work)
+        sessions    1 (0 at work, 0 in the mode bypass)
         approvals   0
         clients     1
     "#]]

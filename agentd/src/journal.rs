@@ -116,6 +116,7 @@ fn decider(by: &Decider) -> String {
         Decider::Expiry {} => "expiry".to_owned(),
         Decider::Interrupt {} => "interrupt".to_owned(),
         Decider::Changed {} => "change".to_owned(),
+        Decider::Mode { mode } => format!("mode {mode}"),
     }
 }
 

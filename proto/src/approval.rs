@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::diff::FileDiff;
 use crate::ids::{ApprovalId, CallId, SessionId, Timestamp, TurnId};
 use crate::json::JsonText;
+use crate::mode::Mode;
 
 /// One question to the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,8 +34,23 @@ pub struct Approval {
     pub expires_at: Timestamp,
     /// The answers that are possible here.
     pub choices: Vec<Choice>,
-    /// SHA-256 over call, working directory and, for an edit, the file's present content; re-checked at the run.
+    /// SHA-256 over call, working directory and what is known of the shell's state or, for an edit, the file's present
+    /// content. The same is looked at again before the run.
     pub digest: String,
+    /// What "always" would write; there exactly when that answer is possible.
+    pub proposal: Option<Proposal>,
+}
+
+/// The narrowest rules that allow this call, proved to do so before they are offered. "For this session" means the same
+/// rules for as long as the session lasts, where there are any.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Proposal {
+    /// The file that "always" adds them to.
+    pub file: String,
+    /// Exactly the text that is added.
+    pub toml: String,
+    /// The rules, each in one line for people.
+    pub rules: Vec<String>,
 }
 
 /// What will be done if the user agrees.
@@ -82,12 +98,14 @@ pub struct OtherSubject {
 pub enum Choice {
     /// This call only.
     Once,
-    /// This very call again in this session, too.
+    /// Such calls again in this session, too: those that the proposal allows, else this very call.
     Session,
     /// A rule is written that covers this call.
     Always,
     /// Not.
     Deny,
+    /// Another command instead.
+    Edit,
 }
 
 /// The user's answer.
@@ -96,7 +114,7 @@ pub enum Choice {
 pub enum Verdict {
     /// Run it this once.
     Once {},
-    /// Run it, and the very same call again in this session without asking.
+    /// Run it, and what [`Approval::proposal`] allows, else the very same call, again in this session without asking.
     Session {},
     /// Run it, and write a rule that allows such calls from now on.
     Always {},
@@ -106,6 +124,11 @@ pub enum Verdict {
         #[serde(default)]
         reason: Option<String>,
     },
+    /// Run this command instead. Rules that deny hold for it, and the model is told.
+    Edit {
+        /// The command.
+        command: String,
+    },
 }
 
 impl Verdict {
@@ -113,7 +136,7 @@ impl Verdict {
     #[must_use]
     pub fn allows(&self) -> bool {
         match self {
-            Self::Once {} | Self::Session {} | Self::Always {} => true,
+            Self::Once {} | Self::Session {} | Self::Always {} | Self::Edit { .. } => true,
             Self::Deny { .. } => false,
         }
     }
@@ -149,4 +172,9 @@ pub enum Decider {
     Interrupt {},
     /// What was approved is no longer what would run.
     Changed {},
+    /// The session was switched to another mode, which decides it.
+    Mode {
+        /// The mode.
+        mode: Mode,
+    },
 }

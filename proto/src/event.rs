@@ -19,7 +19,7 @@ pub use crate::usage::Usage;
 
 pub use jobs::{BackgroundAsked, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, TurnWoken};
 pub use model::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steered};
-pub use session::{SessionArchived, SessionCreated, SessionForked, SessionRenamed};
+pub use session::{ModeChanged, SessionArchived, SessionCreated, SessionForked, SessionRenamed};
 
 /// One row of a session's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +96,8 @@ pub enum EventBody {
     JobsTold(JobsTold),
     /// The rows before this one were taken over from another session.
     SessionForked(SessionForked),
+    /// The session's mode changed.
+    ModeChanged(ModeChanged),
 }
 
 /// A prompt is on disk.

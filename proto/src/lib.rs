@@ -28,6 +28,7 @@ pub mod ids;
 pub mod job;
 pub mod json;
 pub mod live;
+pub mod mode;
 pub mod policy;
 pub mod request;
 pub mod response;

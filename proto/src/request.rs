@@ -12,6 +12,7 @@ pub use model::{Compact, Configure, Rerun, Steer, UsageQuery};
 use crate::approval::Verdict;
 use crate::ids::{ApprovalId, PromptId, Seq, UndoId};
 use crate::job::{Background, ListJobs, ReadJob, ShowEnv, StopJob};
+use crate::mode::Mode;
 use crate::secret::{EnvVars, Secret};
 
 /// A frame from the client: a request with the number its response will carry.
@@ -92,6 +93,8 @@ pub enum Request {
     Prune(Prune),
     /// Starts the daemon's program anew in its place.
     Restart(Restart),
+    /// Switches a session's mode.
+    SetMode(SetMode),
 }
 
 /// Who the client is, for the other terminals and the audit.
@@ -138,6 +141,9 @@ pub struct CreateSession {
     /// Where the model lives and the key for it, when the client's environment says so.
     #[serde(default)]
     pub endpoint: Endpoint,
+    /// Its first mode. `bypass` is asked for by naming it here.
+    #[serde(default)]
+    pub mode: Mode,
 }
 
 /// Where the model lives, as the client's environment says (`ANTHROPIC_BASE_URL`, `ANTHROPIC_API_KEY`,
@@ -365,6 +371,19 @@ pub struct Retry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Restart {}
+
+/// Switches a session's mode. It decides for calls that are not decided yet; an open question that it decides is closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetMode {
+    /// Id, its last digits, or name.
+    pub session: String,
+    /// The mode.
+    pub mode: Mode,
+    /// Must be true for `bypass`: a person said in so many words that nothing shall be asked.
+    #[serde(default)]
+    pub confirmed: bool,
+}
 
 /// An approval id as a full id, for clients that have one.
 impl From<ApprovalId> for String {

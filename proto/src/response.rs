@@ -14,6 +14,7 @@ use crate::handshake::Role;
 use crate::ids::{ApprovalId, PromptId, Seq, SessionId, Timestamp, UndoId};
 use crate::job::{Environment, Job, JobOutput, Jobs, Moving};
 use crate::live::Live;
+use crate::mode::Mode;
 use crate::usage::{Usage, UsageReport};
 
 pub use keeping::{Hit, Hits, Pruned, Speaker};
@@ -120,7 +121,7 @@ pub enum Response {
     Done(Done),
     /// To `status`.
     Status(DaemonStatus),
-    /// To `create_session`, `show_session` and `change_session`.
+    /// To `create_session`, `show_session`, `change_session` and `set_mode`.
     Session(SessionInfo),
     /// To `list_sessions`.
     Sessions(Sessions),
@@ -194,6 +195,8 @@ pub struct DaemonStatus {
     pub key_source: String,
     /// `cgroup` or `subreaper`: how a command's processes are accounted for.
     pub accounting: String,
+    /// Sessions not archived that are in the mode `bypass`.
+    pub bypass: u32,
 }
 
 /// A session's present state.
@@ -243,6 +246,8 @@ pub struct SessionInfo {
     pub context_window: u64,
     /// Background commands that run.
     pub jobs: u32,
+    /// How much it may do without asking.
+    pub mode: Mode,
 }
 
 /// What a session is doing.

@@ -16,6 +16,7 @@ use proto::ids::*;
 use proto::job::*;
 use proto::json::JsonText;
 use proto::live::*;
+use proto::mode::Mode;
 use proto::request::*;
 use proto::response::*;
 use proto::secret::{EnvVars, Secret};
@@ -68,6 +69,7 @@ fn requests() -> Vec<Request> {
             model: None,
             scenario: Some("demo".into()),
             endpoint: endpoint(),
+            mode: Mode::Plan,
         }),
         Request::ListSessions(ListSessions { archived: true, cwd: Some("/w".into()) }),
         Request::ShowSession(ShowSession { session: session() }),
@@ -130,6 +132,12 @@ fn requests() -> Vec<Request> {
         }),
         Request::Prune(Prune { older_than_ms: 1000, archived: true, dry_run: true }),
         Request::Restart(Restart {}),
+        Request::SetMode(SetMode { session: session(), mode: Mode::Bypass, confirmed: true }),
+        Request::AnswerApproval(AnswerApproval {
+            approval: "0000".into(),
+            digest: None,
+            verdict: Verdict::Edit { command: "ls -l".into() },
+        }),
     ]
 }
 
@@ -169,8 +177,13 @@ fn approval(subject: Subject) -> Approval {
         reason: "it runs a command".into(),
         asked_at: Timestamp(1_000),
         expires_at: Timestamp(2_000),
-        choices: vec![Choice::Once, Choice::Session, Choice::Always, Choice::Deny],
+        choices: vec![Choice::Once, Choice::Session, Choice::Always, Choice::Deny, Choice::Edit],
         digest: "d".into(),
+        proposal: Some(Proposal {
+            file: "/home/me/.config/agentd/policy.toml".into(),
+            toml: "\n[[rule]]\ndecision = \"allow\"\ncommand = [\"ls\"]\nexact = true\n".into(),
+            rules: vec!["allow exactly ls (user)".into()],
+        }),
     }
 }
 
@@ -191,6 +204,7 @@ fn bodies() -> Vec<EventBody> {
         Decider::Expiry {},
         Decider::Interrupt {},
         Decider::Changed {},
+        Decider::Mode { mode: Mode::AcceptEdits },
     ];
     let outcomes = [
         Outcome::Exited { status: 3 },
@@ -220,7 +234,9 @@ fn bodies() -> Vec<EventBody> {
             name: None,
             model: "m".into(),
             provider: "anthropic".into(),
+            mode: Mode::Ask,
         }),
+        EventBody::ModeChanged(ModeChanged { mode: Mode::AcceptEdits, by: "agentctl".into() }),
         EventBody::PromptAccepted(PromptAccepted {
             prompt: PromptId(uuid(5)),
             text: "hi".into(),
@@ -350,6 +366,7 @@ fn info() -> SessionInfo {
         context_tokens: 10,
         context_window: 100,
         jobs: 1,
+        mode: Mode::Plan,
     }
 }
 
@@ -372,6 +389,7 @@ fn responses() -> Vec<Response> {
             base_url: "https://api.anthropic.com".into(),
             key_source: "none".into(),
             accounting: "cgroup".into(),
+            bypass: 1,
         }),
         Response::Session(info()),
         Response::Sessions(Sessions { sessions: vec![info()] }),

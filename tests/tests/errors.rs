@@ -210,6 +210,7 @@ fn a_workspace_that_is_gone() {
         model: None,
         scenario: None,
         endpoint: machine.endpoint(),
+        mode: proto::mode::Mode::Ask,
     };
     let error = client.call(Request::CreateSession(request)).unwrap_err();
     assert!(error.message.contains(&*directory.to_string_lossy()), "{error}");

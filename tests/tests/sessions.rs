@@ -229,6 +229,7 @@ fn the_demo_works_without_a_key_and_without_a_network() {
         model: None,
         scenario: Some("demo".into()),
         endpoint: Endpoint::default(),
+        mode: proto::mode::Mode::Ask,
     };
     let Ok(Response::Session(info)) = client.call(Request::CreateSession(request)) else { panic!("a session") };
     assert_eq!(info.provider, "scripted");

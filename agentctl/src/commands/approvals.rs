@@ -33,7 +33,12 @@ pub(super) async fn list(args: ApprovalsArgs, context: &Context) -> Result<Exit,
 }
 
 pub(super) async fn approve(args: ApproveArgs, context: &Context) -> Result<Exit, CtlError> {
-    let verdict = if args.session { Verdict::Session {} } else { Verdict::Once {} };
+    let verdict = match (args.edit, args.session, args.always) {
+        (Some(command), _, _) => Verdict::Edit { command },
+        (None, true, _) => Verdict::Session {},
+        (None, false, true) => Verdict::Always {},
+        (None, false, false) => Verdict::Once {},
+    };
     answer(Answer { approval: args.id, verdict, json: args.json }, context).await
 }
 

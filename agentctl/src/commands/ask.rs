@@ -5,6 +5,7 @@ use proto::ids::{PromptId, Seq};
 use proto::request::{Attach, Request, SendPrompt, ShowSession};
 use proto::response::{SessionInfo, SessionState};
 
+use super::mode::set;
 use super::session::{approve_mode, create, idle_one, label};
 use crate::cli::AskArgs;
 use crate::connect::Connection;
@@ -15,6 +16,7 @@ use crate::follow::goal::Goal;
 use crate::follow::{Follow, Output, Parts};
 use crate::input::{self, Piped};
 use crate::render::notes;
+use crate::render::session::mode_style;
 use crate::start;
 use crate::view::{Options, View};
 
@@ -22,7 +24,12 @@ pub(super) async fn run(args: AskArgs, context: &Context) -> Result<Exit, CtlErr
     let piped = input::read(context.tty.stdin)?;
     let text = input::prompt(args.prompt.as_deref(), &piped)?;
     let mut connection = start::connect(context, Role::Driver).await?;
-    let chosen = choose(&args, &mut connection, context).await?;
+    let mut chosen = choose(&args, &mut connection, context).await?;
+    if let Some(mode) = args.mode.filter(|mode| *mode != chosen.info.mode) {
+        // Naming it here is the explicit word that bypass needs. Its row stands before what is shown.
+        let info = set(&mut connection, chosen.info.id.to_string(), mode, true).await?;
+        chosen.info = SessionInfo { head: if chosen.info.head == Seq(0) { Seq(0) } else { info.head }, ..info };
+    }
     let output = match (args.json, args.quiet) {
         (true, _) => Output::Json,
         (false, true) => Output::Quiet,
@@ -34,11 +41,14 @@ pub(super) async fn run(args: AskArgs, context: &Context) -> Result<Exit, CtlErr
     let parts = Parts { context, connection, session, view, output, role: Role::Driver };
     let mut follow = Follow::new(parts);
     follow.view.last = since;
+    follow.view.mode = chosen.info.mode;
     if output == Output::Full {
         if piped == Piped::Silent {
             follow.say(&notes::remark("nothing came through standard input, so it was left out"))?;
         }
-        follow.say(&notes::remark(&format!("session {} ({})", label(&chosen.info), chosen.how)))?;
+        let mode = chosen.info.mode;
+        let head = format!("session {} ({}) · mode ", label(&chosen.info), chosen.how);
+        follow.say(&notes::remark(&head).text(mode_style(mode), mode.name()))?;
     }
     let can_ask = context.tty.can_ask() && output != Output::Json;
     let prompt = SendPrompt {

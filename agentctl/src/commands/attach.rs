@@ -14,7 +14,8 @@ use crate::exit::Exit;
 use crate::follow::editor::Editor;
 use crate::follow::typed::Lines;
 use crate::follow::{Follow, Output, Parts, reconnect};
-use crate::render::notes;
+use crate::render::session::mode_style;
+use crate::render::{Style, notes};
 use crate::start;
 use crate::view::View;
 
@@ -37,9 +38,11 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
     let attach = Attach { session: session.to_string(), since, endpoint: context.endpoint() };
     let attached = crate::answer!(follow.connection, Request::Attach(attach), Attached)?.session;
     follow.view.last = since;
+    follow.view.mode = attached.mode;
     if output == Output::Full {
         let hint = if args.read_only { " · read only" } else { " · /help lists what can be typed" };
-        follow.say(&notes::remark(&format!("{}{hint}", heading(&attached))))?;
+        let line = notes::remark(&heading(&attached)).text(mode_style(attached.mode), attached.mode.name());
+        follow.say(&line.lit(Style::Dim, hint))?;
         catch_up(&mut follow, since, args.since.is_some()).await?;
     }
     follow.info = Some(attached.clone());
@@ -57,7 +60,7 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
 }
 
 fn heading(info: &SessionInfo) -> String {
-    format!("session {} in {} · {}", label(info), info.cwd, info.model)
+    format!("session {} in {} · {} · mode ", label(info), info.cwd, info.model)
 }
 
 /// Whether an approval of the attach answer is still to be noted: its rows were not among those folded in.

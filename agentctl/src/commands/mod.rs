@@ -12,6 +12,7 @@ mod jobs;
 mod keeping;
 mod list;
 mod log;
+mod mode;
 mod model;
 mod offline;
 mod policy;
@@ -47,6 +48,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Deny(args) => approvals::deny(args, context).await,
         Command::Policy(command) => policy::run(command, context).await,
         Command::Audit(args) => audit::run(args, context).await,
+        Command::Mode(args) => mode::run(args, context).await,
         Command::Interrupt(args) => change::interrupt(args, context).await,
         Command::Retry(args) => change::retry(args, context).await,
         Command::Steer(args) => model::steer(args, context).await,

@@ -64,6 +64,7 @@ pub(super) async fn create(
         model: args.model.clone().or_else(|| context.var("ANTHROPIC_MODEL").map(str::to_owned)),
         scenario: scenario(args, context),
         endpoint: context.endpoint(),
+        mode: args.mode.unwrap_or_default(),
     });
     crate::answer!(connection, request, Session)
 }

@@ -13,6 +13,7 @@ pub enum Wish {
     Rename,
     Show,
     Clear,
+    Mode,
 }
 
 /// A command as it is typed and listed.
@@ -45,6 +46,7 @@ pub const ALL: &[Command] = &[
     command("/undo", &[], "[N]", "take the last edits back, after showing them", Wish::Undo),
     command("/withdraw", &[], "", "take the newest queued prompt back into the input", Wish::Withdraw),
     command("/rename", &[], "NAME", "give the session a name", Wish::Rename),
+    command("/mode", &[], "[MODE]", "show or switch the mode: ask, accept-edits, plan, bypass", Wish::Mode),
     command("/show", &["/status"], "", "the session's state, and who is attached", Wish::Show),
     command("/clear", &[], "", "empty the screen; the session and the scrollback stay", Wish::Clear),
 ];

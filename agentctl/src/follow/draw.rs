@@ -113,7 +113,7 @@ impl Follow<'_> {
 
     fn status_line(&self, columns: usize) -> Line {
         let Some(info) = &self.info else { return Line::new() };
-        session::status_line(info, self.branch.as_deref(), self.view.context_tokens, self.role, columns)
+        session::status_line(info, self.view.mode, self.branch.as_deref(), self.view.context_tokens, self.role, columns)
     }
 
     /// Draws the oldest open question when none is drawn; drops the drawn one when it was closed elsewhere.

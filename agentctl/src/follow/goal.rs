@@ -89,6 +89,7 @@ impl Goal {
             | EventBody::Notice(_)
             | EventBody::SessionRenamed(_)
             | EventBody::UndoStarted(_)
+            | EventBody::ModeChanged(_)
             | EventBody::UndoEnded(_)
             | EventBody::SettingsChanged(_)
             | EventBody::CompactionStarted(_)

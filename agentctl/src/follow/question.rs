@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proto::approval::{Approval, Verdict};
+use proto::approval::{Approval, Subject, Verdict};
 use tokio::time::Instant;
 
 use super::editor::{Edit, Editor};
@@ -29,6 +29,8 @@ enum Stage {
     Open,
     /// A reason is typed.
     Reason(Editor),
+    /// The command is changed.
+    Command(Editor),
 }
 
 impl Question {
@@ -43,7 +45,7 @@ impl Question {
     pub fn settles_at(&self) -> Option<Instant> {
         match self.stage {
             Stage::Settling { until } => Some(until),
-            Stage::Open | Stage::Reason(_) => None,
+            Stage::Open | Stage::Reason(_) | Stage::Command(_) => None,
         }
     }
 
@@ -65,6 +67,10 @@ impl Question {
                     self.stage = Stage::Reason(Editor::default());
                     Fed::Taken
                 }
+                Some(Key::Edit) => {
+                    self.stage = Stage::Command(Editor::with(command_of(&self.approval)));
+                    Fed::Taken
+                }
                 // A word, a paste, an arrow key: somebody types, and not to this question.
                 None => {
                     self.stage = Stage::Settling { until: now + REST };
@@ -83,6 +89,16 @@ impl Question {
                     Fed::Taken
                 }
             },
+            Stage::Command(editor) => match editor.feed(bytes).into_iter().next() {
+                None => Fed::Taken,
+                Some(Edit::Submit(text)) if text == command_of(&self.approval) => Fed::Answer(Verdict::Once {}),
+                Some(Edit::Submit(text)) if !text.trim().is_empty() => Fed::Answer(Verdict::Edit { command: text }),
+                Some(Edit::Complete { .. } | Edit::Recall { .. } | Edit::Redraw) => Fed::Taken,
+                Some(Edit::Submit(_) | Edit::Cancel | Edit::End) => {
+                    self.stage = Stage::Open;
+                    Fed::Taken
+                }
+            },
         }
     }
 
@@ -97,13 +113,24 @@ impl Question {
                 let width = line.width();
                 Some((line, width))
             }
-            Stage::Reason(editor) => {
-                let label = Line::new().lit(Style::Bold, "reason (Enter: no, Esc: back) > ");
-                let start = label.width();
-                let (rows, (_, cursor)) = editor.rows(columns.saturating_sub(start), 1);
-                Some((rows.into_iter().fold(label, Line::join), start + cursor))
-            }
+            Stage::Reason(editor) => Some(typed("reason (Enter: no, Esc: back) > ", editor, columns)),
+            Stage::Command(editor) => Some(typed("run instead (Enter: run, Esc: back) > ", editor, columns)),
         }
+    }
+}
+
+/// A label and what is typed behind it, and the cursor's column.
+fn typed(label: &'static str, editor: &Editor, columns: usize) -> (Line, usize) {
+    let label = Line::new().lit(Style::Bold, label);
+    let start = label.width();
+    let (rows, (_, cursor)) = editor.rows(columns.saturating_sub(start), 1);
+    (rows.into_iter().fold(label, Line::join), start + cursor)
+}
+
+fn command_of(approval: &Approval) -> &str {
+    match &approval.subject {
+        Subject::Command(command) => &command.command,
+        Subject::Edit(_) | Subject::Other(_) => "",
     }
 }
 
@@ -153,6 +180,24 @@ mod tests {
         question.open();
         assert_eq!(question.prompt(39).unwrap().0.paint(false), "[y] [s] [n] [r] > ");
         assert!(question.prompt(80).unwrap().0.paint(false).starts_with("[y]es once  [s]ession"));
+    }
+
+    #[test]
+    fn a_command_is_changed_where_it_stands() {
+        let now = Instant::now();
+        let mut asked = command("make test");
+        asked.choices.push(proto::approval::Choice::Edit);
+        let mut question = Question::new(asked, now);
+        question.open();
+        assert_eq!(question.feed(b"e", now), Fed::Taken);
+        assert_eq!(question.prompt(80).unwrap().0.paint(false), "run instead (Enter: run, Esc: back) > make test");
+        assert_eq!(question.feed(b"\x1b", now), Fed::Taken);
+        assert_eq!(question.feed(b"e", now), Fed::Taken);
+        let changed = Verdict::Edit { command: "make test -k".into() };
+        assert_eq!(question.feed(b" -k\r", now), Fed::Answer(changed));
+        question.open();
+        assert_eq!(question.feed(b"e", now), Fed::Taken);
+        assert_eq!(question.feed(b"\r", now), Fed::Answer(Verdict::Once {}), "nothing was changed");
     }
 
     #[test]

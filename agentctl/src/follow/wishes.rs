@@ -1,7 +1,10 @@
 //! What the `/commands` do.
 
 use proto::ids::{Timestamp, UndoId};
-use proto::request::{ChangeSession, Request, Retry, SessionChange, SessionDiff, ShowSession, Undo, WithdrawPrompt};
+use proto::mode::Mode;
+use proto::request::{
+    ChangeSession, Request, Retry, SessionChange, SessionDiff, SetMode, ShowSession, Undo, WithdrawPrompt,
+};
 
 use super::Follow;
 use super::command::{ALL, KEYS, Wish};
@@ -58,6 +61,7 @@ impl Follow<'_> {
                 Ok(())
             }
             Wish::Clear => self.screen.wipe(),
+            Wish::Mode => self.mode(argument).await,
         }
     }
 
@@ -81,6 +85,27 @@ impl Follow<'_> {
             }
         }
         Ok(())
+    }
+
+    async fn mode(&mut self, argument: &str) -> Result<(), CtlError> {
+        let mut words = argument.split_whitespace();
+        let (name, really) = (words.next(), words.next());
+        let mode = match name.map(str::parse::<Mode>) {
+            None => {
+                let mode = self.view.mode;
+                return self.say(&notes::remark(&format!("mode {mode}: {}", mode.meaning())));
+            }
+            Some(Ok(mode)) => mode,
+            Some(Err(error)) => return self.say(&notes::notice(&error.to_string())),
+        };
+        let confirmed = really == Some("--yes-really");
+        if mode == Mode::Bypass && !confirmed {
+            let text = "in the mode bypass nothing is asked any more; if you mean it: /mode bypass --yes-really";
+            return self.say(&notes::notice(text));
+        }
+        // The row that says so comes to every client.
+        let request = SetMode { session: self.session.to_string(), mode, confirmed };
+        self.connection.call(Request::SetMode(request)).await.map(drop)
     }
 
     async fn undo(&mut self, argument: &str) -> Result<(), CtlError> {

@@ -1,6 +1,6 @@
 //! A question to the user, whole: what would run is never cut, wrapped away or hidden.
 
-use proto::approval::{Approval, Choice, Decider, Subject, Verdict};
+use proto::approval::{Approval, Choice, Decider, Proposal, Subject, Verdict};
 
 use super::{Line, Style, diff};
 
@@ -31,6 +31,23 @@ pub fn question(approval: &Approval) -> Vec<Line> {
     if !approval.reason.is_empty() {
         lines.push(fact("asks because", &approval.reason));
     }
+    if let Some(proposal) = &approval.proposal {
+        lines.extend(proposed(proposal));
+    }
+    lines
+}
+
+/// Exactly what "always" would write, one line a rule; "for this session" is the same for as long as the session lasts.
+fn proposed(proposal: &Proposal) -> Vec<Line> {
+    let mut rules: Vec<Vec<&str>> = Vec::new();
+    for text in proposal.toml.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match rules.last_mut() {
+            Some(rule) if text != "[[rule]]" => rule.push(text),
+            Some(_) | None => rules.push(Vec::new()),
+        }
+    }
+    let mut lines: Vec<Line> = rules.iter().map(|rule| fact("always adds", &rule.join(", "))).collect();
+    lines.push(fact("to", &proposal.file));
     lines
 }
 
@@ -79,6 +96,7 @@ pub fn choices(approval: &Approval) -> Line {
             Choice::Once => line.lit(Style::Bold, "[y]").lit(Style::Plain, "es once  "),
             Choice::Session => line.lit(Style::Bold, "[s]").lit(Style::Plain, "ession  "),
             Choice::Always => line.lit(Style::Bold, "[a]").lit(Style::Plain, "lways  "),
+            Choice::Edit => line.lit(Style::Bold, "[e]").lit(Style::Plain, "dit  "),
             Choice::Deny => line
                 .lit(Style::Bold, "[n]")
                 .lit(Style::Plain, "o  ")
@@ -100,6 +118,7 @@ pub fn keys_only(approval: &Approval) -> Line {
                 Choice::Once => "[y] ",
                 Choice::Session => "[s] ",
                 Choice::Always => "[a] ",
+                Choice::Edit => "[e] ",
                 Choice::Deny => "[n] [r] ",
             },
         );
@@ -114,6 +133,8 @@ pub enum Key {
     Answer(Verdict),
     /// No, with a reason that is typed next.
     Reason,
+    /// Another command, which is typed next.
+    Edit,
 }
 
 /// What a key means for this question; `None` when it means nothing here.
@@ -125,6 +146,7 @@ pub fn key(approval: &Approval, key: u8) -> Option<Key> {
         b'a' | b'A' => (Choice::Always, Key::Answer(Verdict::Always {})),
         b'n' | b'N' => (Choice::Deny, Key::Answer(Verdict::Deny { reason: None })),
         b'r' | b'R' => (Choice::Deny, Key::Reason),
+        b'e' | b'E' => (Choice::Edit, Key::Edit),
         _ => return None,
     };
     approval.choices.contains(&choice).then_some(key)
@@ -139,6 +161,7 @@ pub fn closed(verdict: &Verdict, by: &Decider, mine: bool) -> Line {
         Verdict::Always {} => (Style::Good, "yes, always".to_owned()),
         Verdict::Deny { reason: None } => (Style::Warn, "no".to_owned()),
         Verdict::Deny { reason: Some(reason) } => (Style::Warn, format!("no ({reason})")),
+        Verdict::Edit { command } => (Style::Good, format!("yes, but as $ {command}")),
     };
     let line = Line::new().lit(Style::Plain, "  ");
     let line = match by {
@@ -150,6 +173,7 @@ pub fn closed(verdict: &Verdict, by: &Decider, mine: bool) -> Line {
         Decider::Expiry {} => line.lit(Style::Dim, "nobody answered in time: "),
         Decider::Interrupt {} => line.lit(Style::Dim, "the turn was interrupted: "),
         Decider::Changed {} => line.lit(Style::Dim, "what was shown is no longer what would run: "),
+        Decider::Mode { mode } => line.text(Style::Dim, &format!("decided by the mode {mode}: ")),
     };
     line.text(style, &answer)
 }
@@ -175,6 +199,7 @@ pub(crate) mod tests {
             expires_at: Timestamp(1),
             choices: vec![Choice::Once, Choice::Session, Choice::Deny],
             digest: "d".into(),
+            proposal: None,
         }
     }
 
@@ -207,6 +232,29 @@ pub(crate) mod tests {
             [y]es once  [s]ession  [n]o  [r]eason…  > 
         "#]],
         );
+    }
+
+    #[test]
+    fn always_shows_exactly_what_it_would_write() {
+        let mut approval = command("touch x");
+        let toml = "\n# for: touch x\n[[rule]]\ndecision = \"allow\"\ncommand = [\"touch\", \"x\"]\nexact = true\n";
+        approval.proposal = Some(Proposal { file: "/c/policy.toml".into(), toml: toml.into(), rules: Vec::new() });
+        approval.choices = vec![Choice::Once, Choice::Session, Choice::Always, Choice::Edit, Choice::Deny];
+        check(
+            &approval,
+            &expect![[r#"
+                ? Run this command?  approval 26f8ad91
+                  $ touch x
+                  in /home/me/project
+                  runs echo hi · rm -rf target
+                  asks because it writes files
+                  always adds decision = "allow", command = ["touch", "x"], exact = true
+                  to /c/policy.toml
+                [y]es once  [s]ession  [a]lways  [e]dit  [n]o  [r]eason…  > 
+            "#]],
+        );
+        assert_eq!(key(&approval, b'a'), Some(Key::Answer(Verdict::Always {})));
+        assert_eq!(key(&approval, b'e'), Some(Key::Edit));
     }
 
     #[test]

@@ -56,6 +56,7 @@ fn by(by: &Decider) -> String {
         Decider::Expiry {} => "nobody answered in time".to_owned(),
         Decider::Interrupt {} => "interrupted".to_owned(),
         Decider::Changed {} => "what was approved had changed".to_owned(),
+        Decider::Mode { mode } => format!("the mode {mode}"),
     }
 }
 

@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 use proto::approval::Decider;
 use proto::event::{Block, Event, EventBody, Outcome, TurnOutcome};
+use proto::mode::Mode;
 use proto::request::ApproveMode;
 
 use super::{Line, Style, approval, diff, model, notes, session, time};
@@ -18,7 +19,8 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
     };
     match &event.body {
         EventBody::SessionCreated(it) => {
-            vec![head("created", &format!("{} · {} ({})", it.cwd, it.model, it.provider))]
+            let mode = if it.mode == Mode::Ask { String::new() } else { format!(" · mode {}", it.mode) };
+            vec![head("created", &format!("{} · {} ({}){mode}", it.cwd, it.model, it.provider))]
         }
         EventBody::PromptAccepted(it) => {
             let approve = match it.approve {
@@ -68,6 +70,7 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
         EventBody::Notice(it) => vec![head("notice", &it.text)],
         EventBody::SessionRenamed(it) => vec![head("renamed", &format!("{} by {}", it.name, it.by))],
         EventBody::SessionArchived(it) => vec![head("archived", &format!("by {}", it.by))],
+        EventBody::ModeChanged(it) => vec![head("mode", &format!("{} by {}", it.mode, it.by))],
         EventBody::SettingsChanged(it) => vec![head("settings", ""), model::settings(it)],
         EventBody::CompactionStarted(it) => vec![head("compacting", &it.why)],
         EventBody::Compacted(it) => {
@@ -140,6 +143,7 @@ fn decider(by: &Decider) -> String {
         Decider::Expiry {} => "expired".to_owned(),
         Decider::Interrupt {} => "interrupted".to_owned(),
         Decider::Changed {} => "changed".to_owned(),
+        Decider::Mode { mode } => format!("decided by the mode {mode}"),
     }
 }
 

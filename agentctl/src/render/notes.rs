@@ -2,9 +2,11 @@
 
 use jiff::tz::TimeZone;
 use proto::event::{Problem, RequestFailed, SessionForked, TurnOutcome, Usage};
+use proto::mode::Mode;
 
 use proto::ids::SessionId;
 
+use super::session::mode_style;
 use super::{Line, Style, time};
 
 /// A failed try and the time of the next one.
@@ -54,6 +56,13 @@ pub fn forked(it: &SessionForked) -> Line {
 #[must_use]
 pub fn remark(text: &str) -> Line {
     Line::new().lit(Style::Dim, "· ").text(Style::Dim, text).prose("  ")
+}
+
+/// The session's mode was switched.
+#[must_use]
+pub fn mode(mode: Mode, by: &str) -> Line {
+    let line = Line::new().lit(Style::Dim, "· mode ").text(mode_style(mode), mode.name());
+    line.text(Style::Dim, &format!(": {} · by {by}", mode.meaning()))
 }
 
 /// Another client's prompt.

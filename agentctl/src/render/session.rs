@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use proto::approval::{Approval, Subject};
+use proto::approval::{Approval, Choice, Subject};
 use proto::handshake::Role;
 use proto::ids::Timestamp;
+use proto::mode::Mode;
 use proto::response::{Attendee, DaemonStatus, Hit, SessionInfo, SessionState, Speaker};
 
 use super::table::{Cell, table};
@@ -26,6 +27,17 @@ pub fn state(info: &SessionInfo) -> (Style, &'static str) {
     }
 }
 
+/// How a mode stands out.
+#[must_use]
+pub fn mode_style(mode: Mode) -> Style {
+    match mode {
+        Mode::Ask => Style::Dim,
+        Mode::AcceptEdits => Style::Warn,
+        Mode::Plan => Style::Good,
+        Mode::Bypass => Style::Bad,
+    }
+}
+
 /// The list of sessions.
 #[must_use]
 pub fn list(sessions: &[SessionInfo], home: &str, now: Timestamp, columns: usize) -> Vec<Line> {
@@ -43,13 +55,14 @@ pub fn list(sessions: &[SessionInfo], home: &str, now: Timestamp, columns: usize
                 (Style::Name, info.id.short()),
                 (Style::Bold, info.name.clone().unwrap_or_default()),
                 (style, word),
+                (mode_style(info.mode), info.mode.name().to_owned()),
                 (Style::Dim, time::ago(info.active_at, now)),
                 (Style::Plain, shorten(&info.cwd, home)),
                 (Style::Plain, info.title.clone()),
             ]
         })
         .collect();
-    table(&["SESSION", "NAME", "STATE", "ACTIVE", "DIRECTORY", "TITLE"], &rows, columns)
+    table(&["SESSION", "NAME", "STATE", "MODE", "ACTIVE", "DIRECTORY", "TITLE"], &rows, columns)
 }
 
 /// What a search found.
@@ -139,6 +152,7 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
                 None => state(info).1.to_owned(),
             },
         ),
+        ("mode", format!("{}: {}", info.mode, info.mode.meaning())),
         ("created", format!("{} ({})", time::date(info.created_at, zone), time::ago(info.created_at, now))),
         ("active", format!("{} ({})", time::date(info.active_at, zone), time::ago(info.active_at, now))),
         ("rows", info.head.to_string()),
@@ -163,7 +177,14 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
 /// The line below an input: session, model, branch, what its context holds, who else is there; the last ones go first where
 /// the terminal is narrow.
 #[must_use]
-pub fn status_line(info: &SessionInfo, branch: Option<&str>, context_tokens: u64, role: Role, columns: usize) -> Line {
+pub fn status_line(
+    info: &SessionInfo,
+    mode: Mode,
+    branch: Option<&str>,
+    context_tokens: u64,
+    role: Role,
+    columns: usize,
+) -> Line {
     let mut parts = vec![info.name.clone().unwrap_or_else(|| info.id.short()), info.model.clone()];
     if role == Role::Observer {
         parts.push("read only".to_owned());
@@ -179,15 +200,18 @@ pub fn status_line(info: &SessionInfo, branch: Option<&str>, context_tokens: u64
     if info.clients.len() > 1 {
         parts.push(format!("{} attached", info.clients.len()));
     }
+    // The mode stands first: it is never what a narrow terminal leaves out.
+    let head = Line::new().lit(Style::Dim, "mode ").text(mode_style(mode), mode.name());
+    let room = columns.saturating_sub(head.width());
     let mut text = String::new();
     for part in parts {
-        let longer = if text.is_empty() { part } else { format!("{text} · {part}") };
-        if !text.is_empty() && Line::new().text(Style::Dim, &longer).width() > columns {
+        let longer = format!("{text} · {part}");
+        if !text.is_empty() && Line::new().text(Style::Dim, &longer).width() > room {
             break;
         }
         text = longer;
     }
-    Line::new().text(Style::Dim, &text).fit(columns)
+    head.text(Style::Dim, &text).fit(columns)
 }
 
 /// How full the model's window is.
@@ -208,9 +232,15 @@ fn window(info: &SessionInfo) -> String {
 pub fn approval_block(asked: &Approval) -> Vec<Line> {
     let mut lines = approval::question(asked);
     let id = asked.id.short();
-    lines.push(
-        Line::new().lit(Style::Plain, "  ").text(Style::Dim, &format!("agentctl approve {id} · agentctl deny {id}")),
-    );
+    let mut ways = vec![format!("agentctl approve {id}")];
+    ways.extend(asked.choices.iter().filter_map(|choice| match choice {
+        Choice::Session => Some("--session".to_owned()),
+        Choice::Always => Some("--always".to_owned()),
+        Choice::Edit => Some("--edit CMD".to_owned()),
+        Choice::Once | Choice::Deny => None,
+    }));
+    let ways = ways.join(" | ");
+    lines.push(Line::new().lit(Style::Plain, "  ").text(Style::Dim, &format!("{ways} · agentctl deny {id}")));
     lines
 }
 
@@ -238,7 +268,7 @@ pub fn status(status: &DaemonStatus, now: Timestamp) -> Vec<Line> {
         ("model", format!("{} at {}", status.model, status.base_url)),
         ("key", status.key_source.clone()),
         ("accounting", status.accounting.clone()),
-        ("sessions", format!("{} ({} at work)", status.sessions, status.working)),
+        ("sessions", format!("{} ({} at work, {} in the mode bypass)", status.sessions, status.working, status.bypass)),
         ("approvals", status.approvals.to_string()),
         ("clients", status.clients.to_string()),
     ]);

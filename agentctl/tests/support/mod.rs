@@ -271,6 +271,7 @@ impl Peer {
             Request::ShowSession(_) | Request::ChangeSession(_) | Request::Configure(_) => {
                 Response::Session(found.unwrap())
             }
+            Request::SetMode(set) => Response::Session(SessionInfo { mode: set.mode, ..found.unwrap() }),
             Request::ReadLog(read) => {
                 let rows = self.record.lock().unwrap().rows.clone();
                 let events: Vec<Event> = rows.into_iter().filter(|row| row.seq > read.since).collect();

@@ -9,6 +9,7 @@ use proto::event::{
 use proto::ids::{ApprovalId, CallId, RequestId, Seq, SessionId, Timestamp, TurnId};
 use proto::json::JsonText;
 use proto::live::{Live, LiveKind, LiveOutput, LiveText};
+use proto::mode::Mode;
 use proto::response::{DaemonStatus, ErrorCode, SessionChanges, SessionInfo, SessionState, WireError};
 
 use super::Peer;
@@ -37,6 +38,7 @@ pub fn session(cwd: &str) -> SessionInfo {
         context_tokens: 0,
         context_window: 0,
         jobs: 0,
+        mode: Mode::Ask,
     }
 }
 
@@ -57,6 +59,7 @@ pub fn status() -> DaemonStatus {
         base_url: "https://api.anthropic.com".into(),
         key_source: "file".into(),
         accounting: "cgroup".into(),
+        bypass: 0,
     }
 }
 
@@ -119,6 +122,7 @@ pub fn approval(command: &str) -> Approval {
         expires_at: Timestamp::now().plus_ms(600_000),
         choices: vec![Choice::Once, Choice::Session, Choice::Deny],
         digest: "d1".into(),
+        proposal: None,
     }
 }
 

@@ -12,6 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proto::ids::CallId;
 use proto::shim::outcome::{ExitStatus, Renewed};
+use proto::shim::reply::Facts;
 
 use crate::bash::{Bash, Birth, Marks, Said};
 use crate::calls::Calls;
@@ -71,6 +72,11 @@ pub(crate) struct Host {
     pub(crate) saved: Saved,
     pub(crate) state_at: Instant,
     pub(crate) state_due: Option<Instant>,
+    /// What the shell told of itself; none while a command has begun since.
+    pub(crate) facts: Option<Facts>,
+    /// Counts commands and shells: an answer about the state is of use when it has not moved since the question.
+    pub(crate) begun: u64,
+    pub(crate) asked_at: u64,
     /// The saved state is that of now.
     pub(crate) state_known: bool,
     /// Until then nothing is heard from the shell, because it tells its state line by line.
@@ -146,6 +152,9 @@ impl Host {
             saved: Saved::new(cwd),
             state_at: now,
             state_due: Some(now + STATE_AFTER),
+            facts: None,
+            begun: 0,
+            asked_at: 0,
             state_known: false,
             deaf_until: None,
             untold: None,
@@ -288,6 +297,7 @@ impl Host {
     pub(crate) fn ask_state(&mut self, now: Instant) {
         self.state_due = None;
         self.state_at = now;
+        self.asked_at = self.begun;
         self.deaf_until = Some(now + STATE_TAKES);
         let text = self.bash.text.snapshot();
         let _ = self.bash.feed(text.as_bytes());
@@ -322,7 +332,7 @@ impl Host {
             Said::Mark { end, status } => self.on_mark(&end, status),
             Said::Aborting { saved } => self.on_aborting(saved),
             Said::State { text } => {
-                self.saved.keep(text);
+                self.on_state(&text);
                 self.state_known = true;
                 self.launch_job(Instant::now());
             }

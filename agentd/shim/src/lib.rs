@@ -14,6 +14,7 @@ mod calls;
 pub mod cgroup;
 mod ending;
 mod environment;
+mod facts;
 pub mod files;
 mod forks;
 mod haste;

@@ -56,6 +56,7 @@ impl Host {
     /// The session's shell is a new one: it takes its state over, and its processes are counted.
     pub(crate) fn settle_shell(&mut self, why: Why, restore: &Restore) -> Renewed {
         self.aborting = None;
+        self.forget_facts();
         self.last_status = 0;
         self.tree.adopt(self.bash.pid());
         self.alone = self.tree.others(self.bash.pid()).is_empty();

@@ -107,6 +107,7 @@ impl Host {
             self.ask_state(now);
         }
         self.state_due = None;
+        self.forget_facts();
         let call_mark = self.tree.begin(self.bash.pid(), self.alone)?;
         let mark = self.marks.next()?;
         let run = Run { data: pipe.path(), end: &mark, mark: call_mark.as_deref(), last_status: self.last_status };

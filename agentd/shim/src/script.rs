@@ -24,6 +24,11 @@ pub(crate) fn abort_signal() -> i32 {
 /// Distance from the first real-time signal.
 const ABORT_OFFSET: i32 = 13;
 
+/// Variables that the shell itself obeys also when they are not exported; they are told when they are set.
+const OWN_VARIABLES: &str = "\
+    CDPATH GLOBIGNORE EXECIGNORE BASH_ENV ENV BASH_XTRACEFD POSIXLY_CORRECT PROMPT_COMMAND \
+    FUNCNEST HOME PATH TMPDIR";
+
 /// Builds the texts of one shell.
 #[derive(Debug)]
 pub(crate) struct Script {
@@ -116,10 +121,17 @@ impl Script {
 
     /// Makes the shell tell its state. No word of it forks, and none can end a shell with `set -e`. Every line is a system
     /// call, so options are told in one: the names of those that are on, after `O`.
+    ///
+    /// In front of `T` stands what makes names mean something else (`crate::facts` reads it), behind it what makes the
+    /// state again. `N` is told only by a shell that could tell which builtins are disabled.
     pub(crate) fn snapshot(&self) -> String {
         let nonce = &self.nonce;
+        let own: String = OWN_VARIABLES.split(' ').map(|name| format!("${{{name}+{name} }}")).collect();
         format!(
-            "{{ \\builtin echo \"S {nonce}\";\\builtin umask -p;\\builtin declare -px;\\builtin declare -f;\
+            "{{ \\builtin echo \"S {nonce}\";\\builtin trap -p;\\builtin hash -l;\\builtin declare -pi;\\builtin declare -pn;\
+             \\builtin enable -n&&\\builtin echo \"N {nonce}\";\
+             \\builtin echo \"V ${{IFS+${{IFS@Q}}}} ${{PS4+${{PS4@Q}}}}|{own}\";\
+             \\builtin echo \"T {nonce}\";\\builtin umask -p;\\builtin declare -px;\\builtin declare -f;\
              \\builtin alias -p;\\builtin echo \"O $SHELLOPTS $BASHOPTS\";\\builtin echo \"E {nonce}\";}} >&2||__agentd_s=\n"
         )
     }

@@ -298,6 +298,7 @@ impl Host {
             shell_pid,
             running: self.running.as_ref().map(|running| running.call),
             background: u32::try_from(others).unwrap_or(u32::MAX),
+            facts: self.facts.clone(),
         }
     }
 }

@@ -69,10 +69,10 @@ impl Saved {
 }
 
 /// Options that a new shell has on; one that is not told was switched off.
-const SET_DEFAULT: [&str; 3] = ["braceexpand", "hashall", "interactive-comments"];
+pub(crate) const SET_DEFAULT: [&str; 3] = ["braceexpand", "hashall", "interactive-comments"];
 
 /// The same for `shopt`.
-const SHOPT_DEFAULT: [&str; 11] = [
+pub(crate) const SHOPT_DEFAULT: [&str; 11] = [
     "checkwinsize",
     "cmdhist",
     "complete_fullquote",

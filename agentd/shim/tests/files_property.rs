@@ -14,8 +14,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proto::shim::files::{Apply, Fault, FileOp, FileReply, Insert, Mode, StrReplace, Undo};
 use shim::files::Files;
 
-/// Edits without `EDIT_CASES`: some seconds' worth.
-const CASES: u32 = 2_500;
+/// Edits without `EDIT_CASES`.
+const CASES: u32 = 10_000;
 
 /// A seed from the environment, to repeat a failure, or a fresh one.
 fn seed() -> [u8; 32] {

@@ -14,16 +14,16 @@ mod common;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use common::{Claim, Shim, living, processes, settle, tree};
+use common::{Claim, Client, Shim, living, processes, settle, tree};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proto::ids::CallId;
 use proto::shim::outcome::{End, ExitStatus, LimitHit, Why};
-use proto::shim::reply::{Refusal, Reply};
+use proto::shim::reply::{Facts, Refusal, Reply};
 use proto::shim::request::Request;
 use proto::shim::start::Wish;
 
-const CLAIMS: [Claim; 21] = [
+const CLAIMS: [Claim; 22] = [
     ("a_call_runs_once_however_often_it_is_asked", runs_once),
     ("a_command_goes_on_without_its_controller", goes_on),
     ("what_a_command_prints_cannot_forge_its_end", no_forgery),
@@ -35,6 +35,7 @@ const CLAIMS: [Claim; 21] = [
     ("a_trap_of_the_users_survives_a_deadline", traps_survive),
     ("an_interrupt_ends_a_busy_loop_and_keeps_the_shell", interrupt),
     ("a_new_shell_takes_over_the_state", takes_over),
+    ("a_shell_tells_what_makes_its_names_mean_something_else", tells_facts),
     ("a_hijacked_builtin_is_freed", freed),
     ("a_background_writer_does_not_spoil_the_next_result", no_spoiling),
     ("output_is_bounded_and_its_ends_are_kept", bounded),
@@ -458,4 +459,51 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 
 fn is_zombie(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+}
+/// What the shell tells of itself once it has; none while a command has run since.
+fn facts(client: &mut Client) -> Facts {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let (Reply::State { state }, _) = client.ask(Request::State {}, &[]) else { panic!("no state") };
+        if let Some(facts) = state.facts {
+            return facts;
+        }
+        assert!(Instant::now() < until, "the shell does not tell");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn tells_facts(wish: Wish) {
+    let shim = Shim::launch_with(wish, |start| {
+        start.env.0.push(("ODD".to_owned(), "a\n\"b\" $c `d` \\e ü".to_owned()));
+    });
+    let mut client = shim.client();
+    client.run("cat /dev/null; cd /; f=1");
+    assert_eq!(facts(&mut client), Facts::default(), "a shell as it was");
+    client.run("ls() { cat <<'E'\nfake () \nE\n}; alias rm='rm -i'; hash -p /x/ls cat; enable -n test");
+    let told = facts(&mut client);
+    assert!(told.functions.contains(&"ls".to_owned()), "{told:?}");
+    assert_eq!(
+        (told.aliases.as_slice(), told.rebound.as_slice()),
+        (&["rm".to_owned()][..], &["cat".to_owned(), "test".to_owned()][..])
+    );
+    client.run("unset -f ls; unalias rm; hash -r; enable test; export GIT_DIR=x PATH=\"/x:$PATH\"; unset ODD; IFS=,");
+    let mut told = facts(&mut client);
+    told.variables.sort();
+    told.variables.dedup();
+    assert_eq!(told.variables, ["GIT_DIR", "IFS", "ODD", "PATH", "PS4"]);
+    assert_eq!((told.functions.len(), told.aliases.len(), told.rebound.len()), (0, 0, 0), "{told:?}");
+    client.run("trap 'echo \"it'\\''s\n\" over' USR1 EXIT; declare -i n; shopt -s extdebug; set -f");
+    let told = facts(&mut client);
+    assert_eq!(told.traps, ["EXIT", "USR1"]);
+    assert_eq!(told.attributes, ["n"]);
+    assert!(told.options.contains(&"extdebug".to_owned()) && told.options.contains(&"noglob".to_owned()), "{told:?}");
+    client.run("trap - USR1 EXIT");
+    client.begin(CallId::new(), "sleep 0.2", 5_000);
+    let (Reply::State { state }, _) = client.ask(Request::State {}, &[]) else { panic!("no state") };
+    assert_eq!(state.facts, None, "a command has begun since");
+    client.run("enable -n declare");
+    std::thread::sleep(Duration::from_millis(100));
+    let (Reply::State { state }, _) = client.ask(Request::State {}, &[]) else { panic!("no state") };
+    assert_eq!(state.facts, None, "a shell that cannot tell everything tells nothing");
 }

@@ -17,7 +17,10 @@ const READING_TOOLS: [&str; 4] = ["glob", "grep", "job_output", "job_stop"];
 pub fn decide(call: &Call<'_>, context: &Context<'_>) -> Decision {
     let (tool, basis) = match call {
         Call::Bash { command } => ("bash", bash(command, context)),
-        Call::BashRestart => ("bash", Basis::reads("a restart only renews the session's own shell")),
+        Call::BashRestart if context.trust_reads => {
+            ("bash", Basis::reads("a restart only renews the session's own shell"))
+        }
+        Call::BashRestart => ("bash", Basis::new(Verdict::Ask, "it ends everything the shell runs", Nature::Reads)),
         Call::View { path } => ("view", view(path, context)),
         Call::Edit { path, create } => ("edit", edit(path, *create, context)),
         Call::Other { tool } => (*tool, other(tool)),
@@ -44,7 +47,7 @@ enum Nature {
     Reads,
     /// An edit that `accept-edits` accepts.
     Edits,
-    /// An edit that is asked about in every mode.
+    /// An edit that `accept-edits` asks about as well.
     Guarded,
     /// Anything else.
     Other,
@@ -106,13 +109,21 @@ fn script(list: &List, context: &Context<'_>) -> Basis {
     let inner = Context { shell: &during, ..*context };
     let Findings { doubts, allowed_by, parts, .. } = check(list, &inner);
     let unsound = during.unsound();
+    // Where reading asks too, the mode still wants to know whether it only reads.
+    let only_reads = || {
+        let trusting = Context { trust_reads: true, ..inner };
+        let trusting = check(list, &trusting);
+        unsound.is_none() && trusting.doubts.is_empty() && trusting.allowed_by.is_empty()
+    };
+    let nature = if !context.trust_reads && only_reads() { Nature::Reads } else { Nature::Other };
     let basis = match (unsound, doubts.into_iter().next(), allowed_by.first()) {
-        (Some(why), _, _) | (None, Some(why), _) => Basis::new(Verdict::Ask, why, Nature::Other),
+        (Some(why), _, _) | (None, Some(why), _) => Basis::new(Verdict::Ask, why, nature),
         (None, None, Some(rule)) => Basis {
             rule: Some(rule.name()),
             ..Basis::new(Verdict::Allow, format!("the rule `{}` allows it", rule.name()), Nature::Other)
         },
-        (None, None, None) => Basis::reads("every part of it only reads"),
+        (None, None, None) if context.trust_reads => Basis::reads("every part of it only reads"),
+        (None, None, None) => Basis::new(Verdict::Ask, "it runs a command", nature),
     };
     Basis { parts: parts.into_iter().map(|part| part.text).collect(), ..basis }
 }
@@ -186,14 +197,18 @@ fn apply_mode(basis: Basis, mode: Mode) -> Decision {
             decision(verdict, reason, rule)
         }
         (Mode::AcceptEdits, Verdict::Ask) if nature == Nature::Edits && rule.is_none() => {
-            decision(Verdict::Allow, format!("{reason}, and the mode accepts edits"), None)
+            decision(Verdict::Allow, format!("{reason}, and the mode {mode} lets it"), None)
         }
         (Mode::Ask | Mode::AcceptEdits, Verdict::Ask) => decision(verdict, reason, rule),
         (Mode::Plan, Verdict::Allow | Verdict::Ask) if nature == Nature::Reads => decision(verdict, reason, rule),
         (Mode::Plan, Verdict::Allow | Verdict::Ask) => {
-            decision(Verdict::Deny, format!("the session only plans: {reason}"), rule)
+            let why = "plan mode is on: nothing that changes anything may run, only commands that are known to read, \
+                       views and searches";
+            decision(Verdict::Deny, format!("{why} ({reason})"), rule)
         }
-        (Mode::Bypass, Verdict::Ask) if nature == Nature::Guarded => decision(verdict, reason, rule),
-        (Mode::Bypass, Verdict::Ask) => decision(Verdict::Allow, format!("the session asks nothing ({reason})"), rule),
+        // A rule that asks is no reason to name as one that allows.
+        (Mode::Bypass, Verdict::Ask) => {
+            decision(Verdict::Allow, format!("the mode {mode} asks nothing ({reason})"), None)
+        }
     }
 }

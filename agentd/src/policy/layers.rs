@@ -40,6 +40,8 @@ pub enum Layer {
     User,
     /// A file inside the workspace: may only tighten.
     Workspace,
+    /// The user's answers "for this session".
+    Session,
 }
 
 impl Layer {
@@ -50,6 +52,7 @@ impl Layer {
             Self::System => "system",
             Self::User => "user",
             Self::Workspace => "workspace",
+            Self::Session => "session",
         }
     }
 }

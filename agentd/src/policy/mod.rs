@@ -28,10 +28,12 @@ mod tests;
 use std::path::Path;
 
 pub use always::{RuleText, narrowest_rule};
+pub use bash::facts::Reported;
 pub use bash::state::ShellFacts;
 pub use decide::decide;
 pub use explain::{PartDecision, explain};
 pub use layers::{Examined, Layer, RuleProblem, Rules, RulesError};
+pub use proto::mode::Mode;
 pub use repository::Repository;
 
 /// What may happen with a call.
@@ -57,20 +59,6 @@ pub struct Decision {
     /// The simple commands as they were understood; control characters are shown as escapes. Empty for other tools and
     /// for text that does not parse.
     pub parts: Vec<String>,
-}
-
-/// How much a session may do without asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Only what reads, and what rules allow.
-    #[default]
-    Ask,
-    /// Edits of files inside the workspace as well.
-    AcceptEdits,
-    /// Nothing that changes anything; what would be asked is denied.
-    Plan,
-    /// Everything that no rule denies.
-    Bypass,
 }
 
 /// What a decision rests on besides the call.

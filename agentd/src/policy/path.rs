@@ -59,7 +59,7 @@ pub(super) fn device(path: &Path) -> bool {
     path.starts_with("/dev") && !harmless
 }
 
-/// Files that some program will load and obey: never edited without a question, whatever the mode.
+/// Files that some program will load and obey: never edited without a question, unless the session asks nothing.
 pub(super) fn obeyed(path: &Path) -> bool {
     const DIRECTORIES: [&str; 9] =
         [".git", ".hg", ".svn", ".agentd", ".vscode", ".idea", ".husky", ".githooks", ".devcontainer"];

@@ -2,7 +2,7 @@
 
 use proto::event::{
     ApprovalAsked, ApprovalClosed, BackgroundAsked, Block, CallBlock, CallFinished, CallStarted, Compacted,
-    CompactionStarted, Event, EventBody, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, Notice,
+    CompactionStarted, Event, EventBody, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, ModeChanged, Notice,
     PromptAccepted, PromptWithdrawn, ReplyReceived, RequestFailed, RequestSent, Rewound, SessionArchived,
     SessionCreated, SessionForked, SessionRenamed, SettingsChanged, Steered, TurnEnded, TurnStarted, TurnWoken,
     UndoEnded, UndoStarted,
@@ -22,11 +22,12 @@ pub fn event(row: &LogRow) -> Event {
 
 fn body(entry: &Entry) -> EventBody {
     match entry {
-        Entry::Created(Created { cwd, name, model, provider }) => EventBody::SessionCreated(SessionCreated {
+        Entry::Created(Created { cwd, name, model, provider, mode }) => EventBody::SessionCreated(SessionCreated {
             cwd: cwd.clone(),
             name: name.clone(),
             model: model.clone(),
             provider: provider.clone(),
+            mode: *mode,
         }),
         Entry::PromptAccepted(Prompt { prompt, text, approve, by }) => EventBody::PromptAccepted(PromptAccepted {
             prompt: *prompt,
@@ -100,6 +101,11 @@ fn body(entry: &Entry) -> EventBody {
         Entry::Rewound { prompt, by } => EventBody::Rewound(Rewound { prompt: *prompt, by: by.clone() }),
         Entry::ThinkingStripped { .. } => {
             notice("the server did not accept an earlier thinking block; the request is sent again without thinking")
+        }
+        Entry::ModeChanged { mode, by } => EventBody::ModeChanged(ModeChanged { mode: *mode, by: by.clone() }),
+        Entry::RuleKept { file, problem: None, .. } => notice(&format!("the rule was added to {file}")),
+        Entry::RuleKept { file, problem: Some(problem), .. } => {
+            notice(&format!("the rule could not be added to {file} ({problem}); the call was allowed this once"))
         }
         Entry::UndoStarted(order) => {
             EventBody::UndoStarted(UndoStarted { undo: order.undo, steps: order.steps, by: order.by.clone() })

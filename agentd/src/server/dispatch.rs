@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use proto::approval::Decider;
 use proto::handshake::Role;
 use proto::ids::{Seq, SessionId};
+use proto::mode::Mode;
 use proto::request::{PROMPT_BYTES_MAX, Request, SessionChange, UNDO_STEPS_MAX, Undo};
 use proto::response::{
     Approvals, Attached, DaemonStatus, Done, ErrorCode, LogPage, Response, SessionState, Sessions, WireError,
@@ -77,6 +78,7 @@ fn power(request: &Request) -> Power {
         | Request::StopJob(_)
         | Request::Background(_)
         | Request::Restart(_)
+        | Request::SetMode(_)
         | Request::Shutdown(_) => Power::Drive,
     }
 }
@@ -240,6 +242,16 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             server.stop.cancel();
             Ok(done())
         }
+        Request::SetMode(set) => {
+            if set.mode == Mode::Bypass && !set.confirmed {
+                let message = "in the mode bypass nothing is asked any more";
+                let hint = "confirm it: `agentctl mode SESSION bypass --yes-really`, or `confirmed` in the request";
+                return Err(error(ErrorCode::BadRequest, message, hint));
+            }
+            let session = registry.find(&set.session).await?;
+            session.set_mode(set.mode, connection.name()).await?;
+            Ok(Response::Session(session.info().await?))
+        }
         Request::Shutdown(shutdown) => {
             server.stop_shells.store(shutdown.stop_shells, Ordering::Relaxed);
             tracing::info!(by = %connection.name(), stop_shells = shutdown.stop_shells, "asked to stop");
@@ -328,6 +340,7 @@ async fn status(connection: &Connection) -> Result<Response, WireError> {
             Accounting::Marks => "subreaper",
         }
         .to_owned(),
+        bypass: count(sessions.iter().filter(|info| info.mode == Mode::Bypass).count()),
     }))
 }
 

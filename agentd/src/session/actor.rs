@@ -143,6 +143,7 @@ impl Actor {
             }
             Entry::Renamed { name, .. } => self.row.name = Some(name.clone()),
             Entry::Archived { .. } => self.row.archived = true,
+            Entry::ModeChanged { mode, .. } => self.row.mode = *mode,
             Entry::ReplyReceived(_) => self.open.end_reply(),
             // What a failed try has shown stays open: when its blocks begin again, clients are told that it is void.
             Entry::RequestSent { .. } | Entry::RequestFailed { .. } => {}
@@ -179,6 +180,7 @@ impl Actor {
             | Entry::JobsTold { .. }
             | Entry::WakesSpent { .. }
             | Entry::Forked(_)
+            | Entry::RuleKept { .. }
             | Entry::Notice { .. } => {}
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use proto::approval::Decider;
+use proto::approval::{Decider, Verdict};
 use proto::audit::{AuditEvent, Audited};
 use proto::event::Outcome;
 use proto::ids::{CallId, JobId, Seq, SessionId, Timestamp};
@@ -47,15 +47,18 @@ impl Auditor {
                     }
                 }
             }
-            Entry::ApprovalAsked { approval, expect } => {
+            Entry::ApprovalAsked { approval, expect, .. } => {
                 if let Some(seen) = self.calls.get_mut(&approval.call) {
                     seen.asked = true;
                     seen.place(expect);
                 }
             }
-            Entry::ApprovalClosed { call, by, .. } => {
+            Entry::ApprovalClosed { call, by, verdict, .. } => {
                 if let Some(seen) = self.calls.get_mut(call) {
                     seen.by = Some(by.clone());
+                    if let Verdict::Edit { command } = verdict {
+                        seen.command.clone_from(command);
+                    }
                 }
             }
             Entry::CallStarted { call, allowed_by, expect, .. } => {
@@ -100,7 +103,9 @@ impl Auditor {
             | Entry::Archived { .. }
             | Entry::Forked(_)
             | Entry::UndoStarted(_)
-            | Entry::UndoEnded(_) => {}
+            | Entry::UndoEnded(_)
+            | Entry::ModeChanged { .. }
+            | Entry::RuleKept { .. } => {}
         }
         None
     }
@@ -220,6 +225,7 @@ fn stands_in(by: &Decider) -> bool {
         | Decider::Grant { .. }
         | Decider::Expiry {}
         | Decider::Interrupt {}
+        | Decider::Mode { .. }
         | Decider::Changed {} => true,
         Decider::Policy { .. } => false,
     }

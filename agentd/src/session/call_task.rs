@@ -9,6 +9,8 @@ use futures_util::FutureExt;
 use proto::approval::Subject;
 use proto::ids::{CallId, SessionId};
 use proto::json::JsonText;
+use proto::mode::Mode;
+use proto::shim::reply::Facts;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -17,8 +19,7 @@ use super::deeds::OUTPUT_QUEUE_MAX;
 use super::machine::{Assessment, Input, Runnable};
 use super::news::News;
 use super::ruling::{self, Basis, Ruled};
-use crate::config::ReadOnly;
-use crate::policy::ShellFacts;
+use crate::policy::{Reported, ShellFacts};
 use crate::shell::recover::{self, Remains};
 use crate::shell::{Shell, ShellError, ShellLimits};
 use crate::store::entry::Expect;
@@ -44,6 +45,10 @@ pub(super) struct CallJob {
     pub input: JsonText,
     /// What earlier commands may have done to the shell.
     pub facts: ShellFacts,
+    /// The session's mode.
+    pub mode: Mode,
+    /// The session's own rules.
+    pub session_rules: Vec<String>,
     /// The session's background commands, for the tools that speak of them.
     pub jobs: Vec<JobStart>,
     /// A restart of the shell stands behind it in the same reply.
@@ -86,18 +91,16 @@ pub(super) async fn run(
     let _ = news.send(News::Happened(Box::new(input))).await;
 }
 
-async fn assess(job: &CallJob, shell: &Shell, workspace: &Path, context: &Context) -> Input {
+async fn assess(job: &CallJob, shell: &Shell, workspace: &Path, context: &Arc<Context>) -> Input {
     let found = match call::parse(&job.tool, &job.input) {
         Ok(parsed) => match call::prospect(job.call, &parsed, shell).await {
             Ok(prospect) => {
-                let (job, workspace) = (job.clone(), workspace.to_owned());
-                let (config, read_only) = (context.paths.config.clone(), context.config().policy.read_only);
+                let (job, workspace, context) = (job.clone(), workspace.to_owned(), Arc::clone(context));
                 // Rule files and repositories are read from the disk.
-                let ruled = tokio::task::spawn_blocking(move || {
-                    runnable(&job, &parsed, prospect, &workspace, &config, read_only)
-                });
+                let ruled =
+                    tokio::task::spawn_blocking(move || runnable(&job, &parsed, prospect, &workspace, &context));
                 match ruled.await {
-                    Ok(runnable) => Assessment::Runnable(runnable),
+                    Ok(runnable) => Assessment::Runnable(Box::new(runnable)),
                     Err(error) => std::panic::resume_unwind(error.into_panic()),
                 }
             }
@@ -108,25 +111,43 @@ async fn assess(job: &CallJob, shell: &Shell, workspace: &Path, context: &Contex
     Input::CallAssessed { call: job.call, assessment: Box::new(found) }
 }
 
-fn runnable(
-    job: &CallJob,
-    parsed: &Parsed,
-    prospect: Prospect,
-    workspace: &Path,
-    config: &Path,
-    read_only: ReadOnly,
-) -> Runnable {
-    let Prospect { mut subject, digest, expect, repeatable } = prospect;
+fn runnable(job: &CallJob, parsed: &Parsed, prospect: Prospect, workspace: &Path, context: &Context) -> Runnable {
+    let Prospect { mut subject, mut digest, expect, repeatable, facts } = prospect;
     let cwd = match &expect {
         Expect::Directory(cwd) => PathBuf::from(cwd),
         Expect::Nothing | Expect::File { .. } => workspace.to_owned(),
     };
-    let basis = Basis { workspace, cwd: &cwd, facts: &job.facts, config, read_only };
-    let Ruled { ruling, parts } = ruling::rule(parsed, &basis);
+    let told = facts.is_some();
+    let facts = facts.map_or_else(|| job.facts.clone(), |facts| reported(&facts));
+    let basis = Basis {
+        workspace,
+        cwd: &cwd,
+        facts: &facts,
+        config: &context.paths.config,
+        files: &context.rules,
+        session_rules: &job.session_rules,
+        mode: job.mode,
+        read_only: context.config().policy.read_only,
+    };
+    let Ruled { ruling, parts, proposal, problems } = ruling::rule(parsed, &basis);
     if let Subject::Command(command) = &mut subject {
         command.parts = parts;
+        digest = call::bound_digest(&digest, &facts.fingerprint());
     }
-    Runnable { ruling, subject, digest, expect, repeatable }
+    let mode = job.mode;
+    Runnable { ruling, mode, subject, digest, expect, repeatable, facts, told, proposal, problems }
+}
+
+fn reported(facts: &Facts) -> ShellFacts {
+    ShellFacts::reported(&Reported {
+        functions: &facts.functions,
+        aliases: &facts.aliases,
+        rebound: &facts.rebound,
+        variables: &facts.variables,
+        traps: &facts.traps,
+        options: &facts.options,
+        attributes: &facts.attributes,
+    })
 }
 
 async fn execute(

@@ -3,6 +3,7 @@
 use proto::approval::{Decider, Verdict};
 use proto::ids::{ApprovalId, JobId, PromptId, Seq};
 use proto::job::{Environment, Job, JobOutput, Moving};
+use proto::mode::Mode;
 use proto::response::{Accepted, Answered, Attendee, SessionInfo, SessionState, Undone, WireError};
 use proto::shim::files::{FileOp, FileReply};
 use std::sync::Arc;
@@ -111,6 +112,11 @@ pub(super) enum Command {
     },
     Rename {
         name: String,
+        by: String,
+        reply: Reply<()>,
+    },
+    SetMode {
+        mode: Mode,
         by: String,
         reply: Reply<()>,
     },

@@ -6,7 +6,7 @@ mod jobs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proto::ids::{CallId, RequestId, SessionId};
+use proto::ids::{ApprovalId, CallId, RequestId, SessionId};
 use proto::secret::EnvVars;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -15,15 +15,14 @@ use uuid::Uuid;
 use super::Context;
 use super::call_task::{self, CallJob};
 use super::file_task::{self, Look, UndoTry};
-use super::job_task;
-use super::machine::{Effect, Machine};
+use super::machine::{Effect, Input, Machine};
 use super::news::News;
 use super::request_task::{self, RequestJob};
 use super::shell_task;
 use super::spec::Spec;
+use super::{job_task, keep_rule};
 use crate::model::Conversation;
 use crate::shell::Shell;
-use crate::store::entry::StoredInput;
 use crate::tools::undo;
 
 /// Output pieces that may wait between a command and its session; the shell drops pieces for a slow session, never
@@ -135,6 +134,7 @@ impl Deeds {
                     self.tasks.spawn(job_task::background(call, job, shell.clone(), self.news.clone()));
                 }
             }
+            Effect::KeepRule { approval, toml } => self.keep_rule(approval, toml),
         }
     }
 
@@ -151,6 +151,17 @@ impl Deeds {
     /// Looks at the files for a client.
     pub(super) fn look(&mut self, look: Look) {
         self.for_shell(Waiting::Look(look));
+    }
+
+    /// Adds a rule to the user's file.
+    fn keep_rule(&mut self, approval: ApprovalId, toml: String) {
+        let (config, news) = (self.context.paths.config.clone(), self.news.clone());
+        self.tasks.spawn(async move {
+            let file = keep_rule::file(&config).display().to_string();
+            let kept = tokio::task::spawn_blocking(move || keep_rule::keep(&config, &toml)).await;
+            let problem = kept.unwrap_or_else(|error| Err(error.to_string())).err();
+            let _ = news.send(News::Happened(Box::new(Input::RuleKept { approval, file, problem }))).await;
+        });
     }
 
     fn send(&mut self, request: RequestId, attempt: u32, machine: &Machine) {
@@ -356,16 +367,15 @@ impl Deeds {
 
 fn job_of(machine: &Machine, call: CallId) -> Option<CallJob> {
     let found = machine.call(call)?;
-    match &found.input {
-        StoredInput::Valid(input) => Some(CallJob {
-            call,
-            tool: found.tool.clone(),
-            input: input.clone(),
-            facts: machine.facts().clone(),
-            jobs: machine.jobs().all().cloned().collect(),
-            restart_follows: machine.restart_follows(call),
-            run: None,
-        }),
-        StoredInput::Broken(_) => None,
-    }
+    Some(CallJob {
+        call,
+        tool: found.tool.clone(),
+        input: found.runs()?.clone(),
+        facts: machine.facts(),
+        mode: machine.mode(),
+        jobs: machine.jobs().all().cloned().collect(),
+        session_rules: machine.session_rules().map(str::to_owned).collect(),
+        restart_follows: machine.restart_follows(call),
+        run: None,
+    })
 }

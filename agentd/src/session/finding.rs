@@ -197,5 +197,6 @@ pub fn resting(row: &SessionRow) -> SessionInfo {
         context_tokens: 0,
         context_window: 0,
         jobs: 0,
+        mode: row.mode,
     }
 }

@@ -3,6 +3,7 @@
 use proto::approval::{Decider, Verdict};
 use proto::ids::{ApprovalId, JobId, PromptId, SessionId, UndoId};
 use proto::job::{Environment, Job, JobOutput, Moving};
+use proto::mode::Mode;
 use proto::response::{Accepted, Answered, Attendee, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
 use proto::shim::files::FileOp;
 use tokio::sync::{mpsc, oneshot};
@@ -202,6 +203,14 @@ impl SessionHandle {
     /// When the name is taken.
     pub async fn rename(&self, name: String, by: String) -> Result<(), WireError> {
         self.ask(|reply| Command::Rename { name, by, reply }).await
+    }
+
+    /// Switches its mode, and decides by it what is not decided yet.
+    ///
+    /// # Errors
+    /// Storage failures; an archived session.
+    pub async fn set_mode(&self, mode: Mode, by: String) -> Result<(), WireError> {
+        self.ask(|reply| Command::SetMode { mode, by, reply }).await
     }
 
     /// Ends its shell and takes it off the list.

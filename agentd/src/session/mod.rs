@@ -16,6 +16,7 @@ mod handle;
 mod instructions;
 mod job_registry;
 mod job_task;
+mod keep_rule;
 mod keeping;
 pub mod machine;
 mod news;
@@ -66,6 +67,7 @@ pub struct Context {
     pub paths: Paths,
     /// This program, to start shims with.
     pub program: PathBuf,
+    rules: rules::RuleFiles,
     config: Mutex<Arc<Config>>,
     clients: Mutex<HashMap<String, Arc<anthropic::Client>>>,
     /// What models take, by base URL and id.
@@ -85,6 +87,7 @@ impl Context {
             keys,
             paths,
             program,
+            rules: rules::RuleFiles::default(),
             config: Mutex::new(Arc::new(config)),
             clients: Mutex::new(HashMap::new()),
             models: Mutex::new(HashMap::new()),

@@ -105,6 +105,7 @@ impl Registry {
             name: request.name.clone(),
             model: spec.model.clone(),
             provider: spec.provider().to_owned(),
+            mode: request.mode,
         };
         let new = NewSession {
             id,
@@ -123,6 +124,7 @@ impl Registry {
             cwd: request.cwd,
             title: String::new(),
             spec: new.spec.clone(),
+            mode: request.mode,
             head: Seq(1),
         };
         let entry = Arc::clone(&new.first.entry);

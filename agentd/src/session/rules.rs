@@ -3,18 +3,30 @@
 //!
 //! Invariant: a file that does not read stops nothing silently: as long as it is so, nothing is allowed without asking.
 
+use std::collections::HashMap;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::policy::{Layer, Repository, Rules};
 
 /// The system's rules.
 const SYSTEM_FILE: &str = "/etc/agentd/policy.toml";
 
+/// The user's rules, relative to the folder of the configuration.
+pub(super) const USER_FILE: &str = "policy.toml";
+
 /// The workspace's rules, relative to it.
 pub(crate) const WORKSPACE_FILE: &str = ".agentd/policy.toml";
 
 /// Largest rule file, in bytes: people write a few KiB.
-const FILE_BYTES_MAX: u64 = 256 * 1024;
+pub(super) const FILE_BYTES_MAX: u64 = 256 * 1024;
+
+/// For this long after a change of a file, in seconds, its times say nothing about a further change: the coarsest file
+/// systems in use count whole seconds.
+const STAMP_SECONDS: i64 = 2;
 
 /// Configurations of submodules that are read; a repository with more of them is not known.
 const SUBMODULES_MAX: usize = 64;
@@ -28,38 +40,110 @@ pub(crate) struct RuleBook {
     pub(crate) problems: Vec<String>,
 }
 
-/// Reads the rules of all layers. They are small files and read for each call, so that a change counts at once.
-pub(super) fn read(config: &Path, workspace: Option<&Path>) -> RuleBook {
-    read_with(config, workspace, None)
-}
-
 /// The files of all layers, whether they exist or not; `user` stands in for the user's.
 pub(crate) fn files(config: &Path, workspace: Option<&Path>, user: Option<&Path>) -> Vec<(Layer, PathBuf)> {
-    let user = user.map_or_else(|| config.join("policy.toml"), Path::to_owned);
+    let user = user.map_or_else(|| config.join(USER_FILE), Path::to_owned);
     let workspace = workspace.map(|workspace| (Layer::Workspace, workspace.join(WORKSPACE_FILE)));
     [(Layer::System, PathBuf::from(SYSTEM_FILE)), (Layer::User, user)].into_iter().chain(workspace).collect()
 }
 
-/// As [`read`], with another file in place of the user's.
+/// Reads the rules of all layers, with another file in place of the user's if one is named.
 pub(crate) fn read_with(config: &Path, workspace: Option<&Path>, user: Option<&Path>) -> RuleBook {
-    let mut book = RuleBook::default();
-    let mut layers = Vec::new();
-    for (layer, path) in files(config, workspace, user) {
-        let text = match text_of(&path) {
-            Ok(Some(text)) => text,
-            Ok(None) => continue,
-            Err(reason) => {
-                book.problems.push(format!("the rules in {} cannot be read: {reason}", path.display()));
-                continue;
-            }
-        };
-        match Rules::parse(layer, &text) {
-            Ok(rules) => layers.push(rules),
-            Err(error) => book.problems.push(format!("{}: {error}", path.display())),
+    RuleFiles::default().read_files(files(config, workspace, user), &[])
+}
+
+/// The rule files of all layers as they were last read. A file counts as it is at each decision; one that has not
+/// changed is not read again.
+#[derive(Debug, Default)]
+pub(super) struct RuleFiles {
+    read: Mutex<HashMap<PathBuf, Read>>,
+}
+
+/// A file as it was, and its rules or what is wrong with it.
+type Read = (Stamp, Result<Rules, String>);
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    file: (u64, u64),
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            file: (meta.dev(), meta.ino()),
+            size: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
         }
     }
-    book.rules = Rules::merge(layers);
-    book
+
+    /// Whether another change could still leave the same stamp, because the clock of files is coarse.
+    fn is_young(self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        self.changed.0.saturating_add(STAMP_SECONDS) >= i64::try_from(now).unwrap_or(i64::MAX)
+    }
+}
+
+impl RuleFiles {
+    /// The rules in force for a session.
+    pub(super) fn read(&self, config: &Path, workspace: &Path, session: &[String]) -> RuleBook {
+        self.read_files(files(config, Some(workspace), None), session)
+    }
+
+    fn read_files(&self, files: Vec<(Layer, PathBuf)>, session: &[String]) -> RuleBook {
+        let mut book = RuleBook::default();
+        let mut layers = Vec::new();
+        for (layer, path) in files {
+            match self.rules_of(layer, &path) {
+                Some(Ok(rules)) => layers.push(rules),
+                Some(Err(problem)) => book.problems.push(problem),
+                None => {}
+            }
+        }
+        for text in session {
+            match Rules::parse(Layer::Session, text) {
+                Ok(rules) => layers.push(rules),
+                Err(error) => book.problems.push(format!("an answer for this session does not read: {error}")),
+            }
+        }
+        book.rules = Rules::merge(layers);
+        book
+    }
+
+    /// One file's rules or what is wrong with it; `None` when there is no file.
+    fn rules_of(&self, layer: Layer, path: &Path) -> Option<Result<Rules, String>> {
+        let stamp = match fs::metadata(path) {
+            Ok(meta) => Stamp::of(&meta),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(error) => return Some(Err(unreadable(path, &error.to_string()))),
+        };
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, rules)) = read.get(path)
+            && *known == stamp
+        {
+            return Some(rules.clone());
+        }
+        let rules = match text_of(path) {
+            Ok(Some(text)) => Rules::parse(layer, &text).map_err(|error| format!("{}: {error}", path.display())),
+            Ok(None) => return None,
+            Err(reason) => Err(unreadable(path, &reason)),
+        };
+        if stamp.is_young() {
+            read.remove(path);
+        } else {
+            read.insert(path.to_owned(), (stamp, rules.clone()));
+        }
+        drop(read);
+        Some(rules)
+    }
+}
+
+fn unreadable(path: &Path, reason: &str) -> String {
+    format!("the rules in {} cannot be read: {reason}", path.display())
 }
 
 /// The text of a small regular file; `None` when there is no file.
@@ -152,11 +236,35 @@ mod tests {
         std::fs::create_dir_all(&config).unwrap();
         std::fs::create_dir_all(workspace.join(".agentd")).unwrap();
         std::fs::write(config.join("policy.toml"), "[[rule]]\ndecision = \"deny\"\ncommand = \"rm\"\n").unwrap();
-        assert!(read(&config, Some(&workspace)).problems.is_empty());
+        let files = RuleFiles::default();
+        assert!(files.read(&config, &workspace, &[]).problems.is_empty());
         let loosens = "[[rule]]\ndecision = \"allow\"\ncommand = \"rm\"\n";
         std::fs::write(workspace.join(WORKSPACE_FILE), loosens).unwrap();
-        let book = read(&config, Some(&workspace));
+        let book = files.read(&config, &workspace, &[]);
         assert_eq!((book.problems.len(), book.rules.len()), (1, 1), "{book:?}");
+    }
+
+    #[test]
+    fn a_file_is_read_again_exactly_when_it_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(USER_FILE);
+        let count = |files: &RuleFiles| files.read(dir.path(), dir.path(), &[]).rules.len();
+        let files = RuleFiles::default();
+        let rule = "[[rule]]\ndecision = \"deny\"\ncommand = \"rm\"\n";
+        assert_eq!(count(&files), 0);
+        // Changes that follow each other closely count each.
+        for number in 1..4 {
+            fs::write(&file, rule.repeat(number)).unwrap();
+            assert_eq!(count(&files), number);
+        }
+        assert!(files.read.lock().unwrap().is_empty(), "what has just changed may change again");
+        let meta = fs::metadata(&file).unwrap();
+        let stamp = Stamp::of(&meta);
+        files.read.lock().unwrap().insert(file.clone(), (stamp, Ok(Rules::default())));
+        assert_eq!(count(&files), 0, "it has not changed");
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, rule).unwrap();
+        assert_eq!(count(&files), 1, "it has changed");
     }
 
     #[test]

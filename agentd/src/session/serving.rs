@@ -103,6 +103,9 @@ impl Actor {
                 self.take(Input::RenameAsked { name, by }).await;
                 let _ = reply.send(self.stored(()));
             }
+            Command::SetMode { mode, by, reply } => {
+                let _ = reply.send(self.set_mode(mode, by).await);
+            }
             Command::Archive { by, reply } => {
                 if self.machine.turn().is_some() {
                     self.take(Input::InterruptAsked { by: by.clone() }).await;

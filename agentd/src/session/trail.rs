@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use proto::approval::Decider;
+use proto::approval::{Decider, Verdict};
 use proto::event::{Outcome, TurnOutcome};
 use proto::ids::{CallId, Seq, SessionId};
 use tracing::Level;
@@ -114,6 +114,12 @@ impl Trail {
                     open.approved_by = Some(name_of(allowed_by));
                 }
             }
+            // What ran is what the user made of it.
+            Entry::ApprovalClosed { call, verdict: Verdict::Edit { command }, .. } => {
+                if let Some(open) = self.calls.get_mut(call) {
+                    open.command = Some(command.clone());
+                }
+            }
             Entry::CallFinished(result) => {
                 self.calls.remove(&result.call);
             }
@@ -143,6 +149,8 @@ impl Trail {
             | Entry::Forked(_)
             | Entry::UndoStarted(_)
             | Entry::UndoEnded(_)
+            | Entry::ModeChanged { .. }
+            | Entry::RuleKept { .. }
             | Entry::JobStarted(_)
             | Entry::JobEnded(_)
             | Entry::JobSilent(_)
@@ -249,6 +257,11 @@ impl Trail {
             Entry::Notice { .. } => Line::new(Level::DEBUG, "notice"),
             Entry::Renamed { by, .. } => info("renamed").by(by),
             Entry::Archived { by } => info("archived").by(by),
+            Entry::ModeChanged { mode, by } => info(&format!("mode {mode}")).by(by),
+            Entry::RuleKept { file, problem, .. } => Line {
+                problem: problem.as_deref(),
+                ..info(&format!("{} {file}", if problem.is_none() { "rule added to" } else { "rule not added to" }))
+            },
             Entry::JobStarted(start) => self.of_call(Level::INFO, &format!("job {}:", start.job.short()), start.call),
             Entry::JobEnded(end) => {
                 let (level, outcome, exit_status) = ending(&end.outcome);

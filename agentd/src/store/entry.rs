@@ -6,15 +6,18 @@
 
 use proto::approval::{Approval, Decider, Verdict};
 use proto::event::{Problem, TurnOutcome, Usage};
-use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, SessionId, Timestamp, TurnId};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Timestamp, TurnId};
+use proto::mode::Mode;
 use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+mod origin;
 mod reply;
 mod undo;
 mod work;
 
+pub use origin::{Created, Forked};
 pub use reply::{CallResult, StoredBlock, StoredCall, StoredInput, StoredKind, StoredReply};
 pub use undo::{UndoOrder, UndoResult};
 pub use work::{PauseKind, Settings, StoredSummary};
@@ -87,6 +90,12 @@ pub enum Entry {
         /// What must still hold when it runs.
         #[serde(default)]
         expect: Expect,
+        /// What was known of the shell, as text.
+        #[serde(default)]
+        facts: String,
+        /// The shim that would have run it.
+        #[serde(default)]
+        shim: Option<Uuid>,
     },
     /// The question is closed.
     ApprovalClosed {
@@ -222,6 +231,22 @@ pub enum Entry {
     UndoStarted(UndoOrder),
     /// They were, or could not be.
     UndoEnded(UndoResult),
+    /// The mode changed.
+    ModeChanged {
+        /// The new one.
+        mode: Mode,
+        /// Who changed it.
+        by: String,
+    },
+    /// A rule that "always" promised was added to the user's file, or could not be.
+    RuleKept {
+        /// The question that was answered.
+        approval: ApprovalId,
+        /// The file.
+        file: String,
+        /// Why it could not be.
+        problem: Option<String>,
+    },
     /// A command runs in the background.
     JobStarted(JobStart),
     /// It is over.
@@ -267,19 +292,6 @@ pub enum Entry {
     Forked(Forked),
 }
 
-/// Where a session comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Forked {
-    /// The other session.
-    pub from: SessionId,
-    /// Its last row that was taken over.
-    pub at: Seq,
-    /// Who asked.
-    pub by: String,
-    /// What the model is told.
-    pub note: String,
-}
-
 /// What was so when a call was allowed, and must be so when it runs: what was shown is what runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -296,19 +308,6 @@ pub enum Expect {
         /// SHA-256 of its bytes in hex; `None`: there is no file.
         content: Option<String>,
     },
-}
-
-/// The session began.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Created {
-    /// The workspace.
-    pub cwd: String,
-    /// The name, if any.
-    pub name: Option<String>,
-    /// The model.
-    pub model: String,
-    /// `anthropic`, `compat` or `scripted`.
-    pub provider: String,
 }
 
 /// A prompt.
@@ -371,6 +370,8 @@ impl Entry {
             Self::ThinkingStripped { .. } => "thinking_stripped",
             Self::UndoStarted(_) => "undo_started",
             Self::UndoEnded(_) => "undo_ended",
+            Self::ModeChanged { .. } => "mode_changed",
+            Self::RuleKept { .. } => "rule_kept",
             Self::JobStarted(_) => "job_started",
             Self::JobEnded(_) => "job_ended",
             Self::JobSilent(_) => "job_silent",

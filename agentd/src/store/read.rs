@@ -1,6 +1,7 @@
 //! Queries.
 
 use proto::ids::{Seq, SessionId, Timestamp};
+use proto::mode::Mode;
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
@@ -26,6 +27,8 @@ pub struct SessionRow {
     pub title: String,
     /// What is frozen with it, as JSON.
     pub spec: String,
+    /// How much it may do without asking.
+    pub mode: Mode,
     /// Its last row.
     pub head: Seq,
 }
@@ -45,7 +48,7 @@ pub struct LogRow {
 macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
-            "SELECT id, name, archived, created_at, active_at, cwd, title, spec,
+            "SELECT id, name, archived, created_at, active_at, cwd, title, spec, mode,
                     (SELECT max(seq) FROM events WHERE session = sessions.id)
              FROM sessions ",
             $rest
@@ -63,16 +66,16 @@ pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>, Store
 }
 
 /// A session rests when its last row is one of these, because whatever was queued when a turn ended began in the same
-/// commit, and when no job of it runs. Jobs among the rows that were taken over from another session are that one's. The
-/// indexes are named because the planner prefers the primary key, by which whole logs would be read.
+/// commit, and when no job of it runs. (A new name or mode, or the end of a job, may come in the middle of a turn.) Jobs
+/// among the rows that were taken over from another session are that one's. The indexes are named because the planner
+/// prefers the primary key, by which whole logs would be read.
 pub(super) fn unsettled(connection: &Connection) -> Result<Vec<SessionRow>, StoreError> {
     session_rows(
         connection,
         select_sessions!(
             "WHERE archived = 0 AND ((
                  SELECT kind FROM events WHERE session = sessions.id ORDER BY seq DESC LIMIT 1
-             ) NOT IN ('created', 'turn_ended', 'renamed', 'archived', 'undo_ended', 'settings_changed', 'job_ended',
-             'wakes_spent', 'forked')
+             ) NOT IN ('created', 'turn_ended', 'archived', 'undo_ended', 'settings_changed', 'wakes_spent', 'forked')
              OR (SELECT count(*) FROM events INDEXED BY events_job_started
                  WHERE session = sessions.id AND kind = 'job_started' AND seq > (
                  SELECT coalesce(max(seq), 0) FROM events INDEXED BY events_forked
@@ -104,7 +107,9 @@ fn session_rows(
             cwd: row.get(5)?,
             title: row.get(6)?,
             spec: row.get(7)?,
-            head: Seq(loaded(row.get::<_, Option<i64>>(8)?.unwrap_or(0))),
+            // A mode of a later release asks.
+            mode: row.get::<_, String>(8)?.parse().unwrap_or_default(),
+            head: Seq(loaded(row.get::<_, Option<i64>>(9)?.unwrap_or(0))),
         })
     })?;
     rows.collect::<Result<_, _>>().map_err(StoreError::from)

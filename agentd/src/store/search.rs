@@ -105,7 +105,9 @@ fn text_of(entry: &Entry) -> Option<String> {
         | Entry::BackgroundAsked { .. }
         | Entry::TurnWoken { .. }
         | Entry::JobsTold { .. }
-        | Entry::WakesSpent { .. } => return None,
+        | Entry::WakesSpent { .. }
+        | Entry::ModeChanged { .. }
+        | Entry::RuleKept { .. } => return None,
     };
     text.truncate(text.floor_char_boundary(ROW_BYTES_MAX));
     (!text.trim().is_empty()).then_some(text)

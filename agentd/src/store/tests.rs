@@ -14,8 +14,13 @@ fn row(seq: u64, entry: Entry) -> NewRow {
 }
 
 fn session(name: Option<&str>) -> NewSession {
-    let created =
-        Created { cwd: "/w".into(), name: name.map(Into::into), model: "m".into(), provider: "scripted".into() };
+    let created = Created {
+        cwd: "/w".into(),
+        name: name.map(Into::into),
+        model: "m".into(),
+        provider: "scripted".into(),
+        mode: proto::mode::Mode::Plan,
+    };
     NewSession {
         id: SessionId::new(),
         name: name.map(Into::into),

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::search::{self, Page};
 use super::{AuditSink, NewRow, NewSession, StoreError, audit};
-use crate::store::entry::Entry;
+use crate::store::entry::{Created, Entry};
 
 /// Jobs in one transaction: enough to share an fsync among all sessions, few enough to keep the first waiter's delay low.
 const GROUP_MAX: usize = 64;
@@ -196,6 +196,11 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         Entry::Archived { .. } => {
             transaction.prepare_cached("UPDATE sessions SET archived = 1 WHERE id = ?1")?.execute([id])?;
         }
+        Entry::Created(Created { mode, .. }) | Entry::ModeChanged { mode, .. } => {
+            transaction
+                .prepare_cached("UPDATE sessions SET mode = ?2 WHERE id = ?1")?
+                .execute(params![id, mode.name()])?;
+        }
         Entry::ReplyReceived(reply) => count(transaction, session, row, &reply.model, &reply.usage)?,
         Entry::Compacted(summary) => count(transaction, session, row, &summary.model, &summary.usage)?,
         // For the list, where sessions that rest have no actor.
@@ -204,8 +209,7 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
                 .prepare_cached("UPDATE sessions SET spec = json_set(spec, '$.model', ?2) WHERE id = ?1")?
                 .execute(params![id, settings.model])?;
         }
-        Entry::Created(_)
-        | Entry::PromptWithdrawn { .. }
+        Entry::PromptWithdrawn { .. }
         | Entry::TurnStarted { .. }
         | Entry::RequestSent { .. }
         | Entry::RequestFailed { .. }
@@ -227,6 +231,7 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::Forked(_)
         | Entry::UndoStarted(_)
         | Entry::UndoEnded(_)
+        | Entry::RuleKept { .. }
         | Entry::JobStarted(_)
         | Entry::JobEnded(_)
         | Entry::JobSilent(_)

@@ -41,6 +41,15 @@ pub fn parse(input: &JsonText) -> Result<BashInput, String> {
         Some(_) => return Err("`command` must be a string.".to_owned()),
         None => return Err("Nothing to run: give `command`, or `restart`: true for a fresh shell.".to_owned()),
     };
+    check(command)?;
+    Ok(BashInput::Run { command: command.clone() })
+}
+
+/// Whether a command can be handed to bash.
+///
+/// # Errors
+/// A sentence that says why not.
+pub fn check(command: &str) -> Result<(), String> {
     if command.contains('\0') {
         return Err("The command contains a NUL character, which bash cannot take. It was not run.".to_owned());
     }
@@ -50,7 +59,7 @@ pub fn parse(input: &JsonText) -> Result<BashInput, String> {
             command.len()
         ));
     }
-    Ok(BashInput::Run { command: command.clone() })
+    Ok(())
 }
 
 /// What the model reads of a command's result.

@@ -10,6 +10,7 @@ use proto::event::Outcome;
 use proto::ids::CallId;
 use proto::json::JsonText;
 use proto::shim::files::{Apply, Basis, Digest as FileDigest, FileReply, Mode};
+use proto::shim::reply::{Facts, ShellState};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
@@ -100,6 +101,14 @@ pub struct Prospect {
     pub expect: Expect,
     /// Whether the very same call may come again.
     pub repeatable: bool,
+    /// What the shell tells of itself, for a command; `None` when it has not told since the last one.
+    pub facts: Option<Facts>,
+}
+
+/// A digest that is bound to the state of the shell as well.
+#[must_use]
+pub fn bound_digest(digest: &str, shell: &str) -> String {
+    hex_digest(&[digest, shell])
 }
 
 /// Finds out what a call would do, without doing it.
@@ -110,18 +119,19 @@ pub async fn prospect(call: CallId, parsed: &Parsed, shell: &Shell) -> Result<Pr
     match parsed {
         // In the background or not, it is the same command: who allowed the one allowed the other.
         Parsed::Command(command) | Parsed::Background(BackgroundInput { command, .. }) => {
-            let cwd = cwd_of(shell).await.map_err(|error| shell_failure(&error))?;
+            let ShellState { cwd, facts, .. } = shell.state().await.map_err(|error| shell_failure(&error))?;
             let digest = hex_digest(&[BASH, command, &cwd]);
             let expect = Expect::Directory(cwd.clone());
             let subject = Subject::Command(CommandSubject { command: command.clone(), cwd, parts: Vec::new() });
-            Ok(Prospect { subject, digest, expect, repeatable: true })
+            Ok(Prospect { subject, digest, expect, repeatable: true, facts })
         }
         Parsed::Restart => {
             let subject = Subject::Other(OtherSubject {
                 title: "restart the shell: everything it runs is ended".to_owned(),
                 input: JsonText::from_value(&serde_json::json!({ "restart": true })),
             });
-            Ok(Prospect { subject, digest: hex_digest(&["restart"]), expect: Expect::Nothing, repeatable: true })
+            let digest = hex_digest(&["restart"]);
+            Ok(Prospect { subject, digest, expect: Expect::Nothing, repeatable: true, facts: None })
         }
         Parsed::Editor(input) if editor::is_view(input) => Ok(look(editor::title(input), &format!("{input:?}"))),
         Parsed::Search(input) => Ok(look(search::title(input), &format!("{input:?}"))),
@@ -137,7 +147,7 @@ pub async fn prospect(call: CallId, parsed: &Parsed, shell: &Shell) -> Result<Pr
             let digest = hex_digest(&[EDITOR, &whole, path, content.as_deref().unwrap_or("none")]);
             let subject = Subject::Edit(EditSubject { diff: diff::file_diff(&edited.change) });
             let expect = Expect::File { path: path.clone(), content };
-            Ok(Prospect { subject, digest, expect, repeatable: false })
+            Ok(Prospect { subject, digest, expect, repeatable: false, facts: None })
         }
     }
 }
@@ -145,7 +155,8 @@ pub async fn prospect(call: CallId, parsed: &Parsed, shell: &Shell) -> Result<Pr
 /// The prospect of a call that only looks.
 fn look(title: String, whole: &str) -> Prospect {
     let subject = Subject::Other(OtherSubject { title, input: JsonText::from_value(&serde_json::Value::Null) });
-    Prospect { subject, digest: hex_digest(&["look", whole]), expect: Expect::Nothing, repeatable: true }
+    let digest = hex_digest(&["look", whole]);
+    Prospect { subject, digest, expect: Expect::Nothing, repeatable: true, facts: None }
 }
 
 /// How a run ended, and how long it took.

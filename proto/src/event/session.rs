@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Seq, SessionId};
+use crate::mode::Mode;
 
 /// Where a session's first rows come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +28,8 @@ pub struct SessionCreated {
     pub model: String,
     /// `anthropic`, `compat` or `scripted`.
     pub provider: String,
+    /// Its first mode.
+    pub mode: Mode,
 }
 
 /// The session's name changed.
@@ -42,5 +45,14 @@ pub struct SessionRenamed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionArchived {
     /// Who archived it.
+    pub by: String,
+}
+
+/// The session's mode changed. It decides for calls that are not decided yet, an open question included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModeChanged {
+    /// The new mode.
+    pub mode: Mode,
+    /// Who changed it.
     pub by: String,
 }

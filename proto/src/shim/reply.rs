@@ -142,4 +142,29 @@ pub struct ShellState {
     /// Processes of earlier calls that live.
     #[serde(default)]
     pub background: u32,
+    /// What of the shell's state makes names mean something else; none while that is not known, because a command ran
+    /// and the shell has not told since.
+    #[serde(default)]
+    pub facts: Option<Facts>,
+}
+
+/// What a shell has that a fresh one of this session does not have: names only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// Functions.
+    pub functions: Vec<String>,
+    /// Aliases.
+    pub aliases: Vec<String>,
+    /// Commands that `hash` or `enable` gave another meaning, or that a loaded builtin has.
+    pub rebound: Vec<String>,
+    /// Variables that the shell or programs obey and that are not as the session began with them: exported ones that
+    /// are new, gone or changed, and those of the shell's own that matter.
+    pub variables: Vec<String>,
+    /// Signals and events with a trap.
+    pub traps: Vec<String>,
+    /// Options that were switched on.
+    pub options: Vec<String>,
+    /// Variables whose assignment or use may evaluate code.
+    pub attributes: Vec<String>,
 }

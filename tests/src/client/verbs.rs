@@ -6,8 +6,10 @@ use std::time::Instant;
 use proto::approval::{Approval, Verdict};
 use proto::event::{Event, EventBody, TurnEnded};
 use proto::ids::{PromptId, Seq, SessionId};
+use proto::mode::Mode;
 use proto::request::{
-    AnswerApproval, ApproveMode, Attach, ClientInfo, CreateSession, Hello, ReadLog, Request, SendPrompt, ShowSession,
+    AnswerApproval, ApproveMode, Attach, ClientInfo, CreateSession, Hello, ReadLog, Request, SendPrompt, SetMode,
+    ShowSession,
 };
 use proto::response::{Answered, Response, ServerFrame, SessionInfo, WireError};
 
@@ -47,6 +49,7 @@ impl Client {
             model: None,
             scenario: None,
             endpoint: machine.endpoint(),
+            mode: Mode::Ask,
         };
         match self.call(Request::CreateSession(request)) {
             Ok(Response::Session(info)) => info.id,
@@ -166,6 +169,17 @@ impl Client {
         match self.call(Request::AnswerApproval(AnswerApproval { approval: id, digest, verdict }))? {
             Response::Answered(answered) => Ok(answered),
             other => panic!("an answer of another kind: {other:?}"),
+        }
+    }
+
+    /// Switches a session's mode, confirmed.
+    ///
+    /// # Panics
+    /// When the daemon refuses.
+    pub fn set_mode(&mut self, session: SessionId, mode: Mode) -> SessionInfo {
+        match self.call(Request::SetMode(SetMode { session: session.to_string(), mode, confirmed: true })) {
+            Ok(Response::Session(info)) => info,
+            other => panic!("the mode is not switched: {other:?}"),
         }
     }
 

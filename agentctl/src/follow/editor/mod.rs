@@ -62,6 +62,12 @@ impl Editor {
         Self { by_line, ..Self::default() }
     }
 
+    /// A text that is there already, to be changed.
+    #[must_use]
+    pub fn with(text: &str) -> Self {
+        Self { text: text.to_owned(), cursor: text.len(), ..Self::default() }
+    }
+
     /// Whether nothing is typed.
     #[must_use]
     pub fn is_empty(&self) -> bool {

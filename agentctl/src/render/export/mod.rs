@@ -119,6 +119,7 @@ pub(crate) fn entries(events: &[Event]) -> Vec<Entry> {
             EventBody::Compacted(it) => entries.push(Entry::Line(model::compacted(it))),
             EventBody::Steered(it) => entries.push(Entry::Line(model::steered(it))),
             EventBody::Rewound(it) => entries.push(Entry::Line(model::rewound(it))),
+            EventBody::ModeChanged(it) => entries.push(Entry::Line(notes::mode(it.mode, &it.by))),
             EventBody::SessionForked(it) => entries.push(Entry::Line(notes::forked(it))),
             body @ (EventBody::JobStarted(_)
             | EventBody::JobEnded(_)

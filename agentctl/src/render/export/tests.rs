@@ -36,6 +36,7 @@ fn info() -> SessionInfo {
         context_tokens: 0,
         context_window: 0,
         jobs: 0,
+        mode: proto::mode::Mode::Ask,
     }
 }
 

@@ -9,10 +9,11 @@ use super::value::Value;
 use crate::policy::words::listed;
 
 /// Options of `set` that change what a command does only by stopping, tracing or not globbing.
-const HARMLESS_SET: &str = "errexit nounset xtrace verbose noglob noclobber pipefail errtrace functrace nolog";
+pub(super) const HARMLESS_SET: &str =
+    "errexit nounset xtrace verbose noglob noclobber pipefail errtrace functrace nolog";
 
 /// Options of `shopt` that do not change what a word that this parser accepts means, beyond which files a glob finds.
-const HARMLESS_SHOPT: &str = "\
+pub(super) const HARMLESS_SHOPT: &str = "\
     nullglob dotglob globstar failglob nocaseglob nocasematch extglob lastpipe inherit_errexit expand_aliases \
     checkwinsize checkjobs";
 

@@ -18,6 +18,7 @@ mod builtin;
 pub(super) mod check;
 mod compound;
 mod expansion;
+pub(super) mod facts;
 mod heredoc;
 mod inspect;
 pub(super) mod known;

@@ -5,26 +5,28 @@
 //! than there was, never less; what it cannot follow (`eval`, `source`, text it cannot parse) makes everything unknown
 //! until the shell is restarted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 
 use super::value::{Value, Variables, value};
 use super::variable::{Hurts, hurts};
 use super::{Compound, Kind, List, Node, Operation, Part, Redirect, Simple, Word, parse};
+use crate::policy::words::listed;
 
 /// Facts about the shell; the default is a fresh one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ShellFacts {
     /// Something ran whose effect on the shell is not known; why.
-    unknown: Option<String>,
+    pub(super) unknown: Option<String>,
     /// Names that no longer mean the program or builtin of that name.
     pub(super) functions: BTreeSet<String>,
     pub(super) aliases: BTreeSet<String>,
     /// `hash -p`, `enable`: names with another meaning.
     pub(super) rebound: BTreeSet<String>,
-    /// A variable that the shell, the loader or the C library obeys was changed.
-    poisoned: Option<String>,
-    /// Commands that obey a variable which was changed, and the variable.
-    obeyed: BTreeMap<&'static str, String>,
+    /// Variables that were changed and that the shell or a known command obeys.
+    pub(super) changed: BTreeSet<String>,
     /// Signals and events with a trap.
     pub(super) traps: BTreeSet<String>,
     /// A variable has an attribute that makes its assignment or use evaluate code (`-i`, `-n`).
@@ -110,7 +112,7 @@ impl ShellFacts {
         if let Some(trap) = self.traps.first() {
             return Some(format!("a trap on {trap} would run as well"));
         }
-        self.poisoned.as_ref().map(|variable| format!("{variable} was changed earlier in this shell"))
+        self.poisoned().map(|variable| format!("{variable} was changed earlier in this shell"))
     }
 
     /// Why the command `name` may not be the known program or builtin, if that is so.
@@ -125,11 +127,20 @@ impl ShellFacts {
         if self.rebound.contains(name) {
             return Some(format!("{name} was rebound in this shell"));
         }
-        if let Some(variable) = &self.poisoned {
+        if let Some(variable) = self.poisoned() {
             return Some(format!("{variable} was changed earlier in this shell"));
         }
-        let variable = self.obeyed.get(base)?;
+        let obeys = |variable: &&String| match hurts(variable) {
+            Hurts::Commands(commands) => listed(commands, base),
+            Hurts::Nothing | Hurts::Everything => false,
+        };
+        let variable = self.changed.iter().find(obeys)?;
         Some(format!("{variable}, which {base} obeys, was changed earlier in this shell"))
+    }
+
+    /// A changed variable that hurts everybody.
+    fn poisoned(&self) -> Option<&String> {
+        self.changed.iter().find(|variable| hurts(variable) == Hurts::Everything)
     }
 
     pub(super) fn lose(&mut self, why: impl Into<String>) {
@@ -193,16 +204,8 @@ impl ShellFacts {
     }
 
     pub(super) fn set(&mut self, name: &str) {
-        match hurts(name) {
-            Hurts::Nothing => {}
-            Hurts::Everything => {
-                self.poisoned.get_or_insert_with(|| name.to_owned());
-            }
-            Hurts::Commands(commands) => {
-                for command in commands.split_ascii_whitespace() {
-                    self.obeyed.entry(command).or_insert_with(|| name.to_owned());
-                }
-            }
+        if hurts(name) != Hurts::Nothing {
+            self.changed.insert(name.to_owned());
         }
     }
 

@@ -53,6 +53,7 @@ impl Actor {
                 | Phase::Calling(..)
                 | Phase::Undoing(_) => None,
             },
+            mode: self.machine.mode(),
             jobs: u32::try_from(self.machine.jobs().running().count()).unwrap_or(u32::MAX),
         }
     }

@@ -1,7 +1,8 @@
 //! What clients ask of a session beyond a word: checks first, then the machine, then the answer.
 
-use proto::approval::{Decider, Verdict};
+use proto::approval::{Approval, Choice, Decider, Verdict};
 use proto::ids::{ApprovalId, Seq};
+use proto::mode::Mode;
 use proto::response::{Accepted, Answered, ErrorCode, Undone, WireError};
 use proto::shim::files::{FileOp, FileReply};
 
@@ -11,7 +12,7 @@ use super::super::machine::{Input, Phase};
 use super::super::storage_error;
 use super::Actor;
 use crate::store::entry::{Entry, Prompt, UndoOrder, UndoResult};
-use crate::tools::undo;
+use crate::tools::{bash, undo};
 
 /// Why there is no answer when every shell that was asked died.
 const DIED: &str = "its process died";
@@ -49,14 +50,15 @@ impl Actor {
         if digest.is_some_and(|digest| digest != asked.digest) {
             return Err(conflict("the answer is for something else than what is asked", "look at it again"));
         }
-        if matches!(verdict, Verdict::Always {}) {
-            return Err(conflict(
-                "this call has no rule that could be written for it",
-                "answer once or for the session",
-            ));
-        }
+        check_choice(asked, &verdict)?;
         self.take(Input::ApprovalAnswered { approval, verdict: verdict.clone(), by: by.clone() }).await;
         self.stored(Answered { approval, verdict, by, yours: true })
+    }
+
+    pub(in crate::session) async fn set_mode(&mut self, mode: Mode, by: String) -> Result<(), WireError> {
+        self.check_served()?;
+        self.take(Input::ModeAsked { mode, by }).await;
+        self.stored(())
     }
 
     /// Takes edits back; the reply waits for the row that says so. The same id again gets the same answer.
@@ -209,6 +211,35 @@ impl Actor {
     /// The value, unless the disk failed meanwhile.
     pub(in crate::session) fn stored<T>(&self, value: T) -> Result<T, WireError> {
         self.stale.as_ref().map_or(Ok(value), |error| Err(storage_error(error)))
+    }
+}
+
+/// Whether this question can be answered so.
+fn check_choice(asked: &Approval, verdict: &Verdict) -> Result<(), WireError> {
+    let (choice, message, hint) = match verdict {
+        Verdict::Once {} => (Choice::Once, "this call cannot be allowed", "deny it"),
+        Verdict::Session {} => (Choice::Session, "such a call cannot come again as it is", "allow it once"),
+        Verdict::Always {} => (
+            Choice::Always,
+            "no rule would allow this call and nothing beside it",
+            "allow it once or for the session, or write a rule into policy.toml by hand",
+        ),
+        Verdict::Deny { .. } => (Choice::Deny, "this call cannot be denied", "interrupt the turn"),
+        Verdict::Edit { .. } => (Choice::Edit, "only commands can be changed", "deny it with a reason"),
+    };
+    if !asked.choices.contains(&choice) {
+        return Err(conflict(message, hint));
+    }
+    match verdict {
+        Verdict::Edit { command } if command.trim().is_empty() => {
+            Err(conflict("the changed command is empty", "deny it instead"))
+        }
+        Verdict::Edit { command } => bash::check(command).map_err(|problem| WireError {
+            code: ErrorCode::BadRequest,
+            message: problem,
+            hint: "answer with a command that can run".into(),
+        }),
+        Verdict::Once {} | Verdict::Session {} | Verdict::Always {} | Verdict::Deny { .. } => Ok(()),
     }
 }
 

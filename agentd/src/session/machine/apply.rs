@@ -3,22 +3,29 @@
 
 use std::sync::Arc;
 
-use proto::approval::Verdict;
+use proto::approval::{Decider, Verdict};
 use proto::ids::Timestamp;
 use proto::json::JsonText;
+use proto::mode::Mode;
 use serde_json::json;
 
 use super::account::Account;
+use super::call::{Approved, Asked, Call, CallState, Calling, Closed, Unwritten};
 use super::jobs::Jobs;
-use super::state::{
-    Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Pause, Paused, Phase, Try, Turn,
-};
+use super::state::{CLOSED_KEPT, Machine, Pause, Paused, Phase, Try, Turn};
 use crate::content::Part;
 use crate::model::{Message, Role};
 use crate::policy::ShellFacts;
-use crate::store::entry::{CallResult, Entry, StoredInput, StoredKind, StoredReply};
+use crate::store::entry::{CallResult, Entry, StoredKind, StoredReply};
 use crate::tools::call::Parsed;
 use crate::tools::{self, hint};
+
+/// What the model reads in front of the first prompt in plan mode.
+const PLAN_ON: &str = "[The user switched plan mode on: nothing that changes anything can run. Look around with commands \
+    that only read, views and searches, and answer with a plan.]";
+
+/// What it reads in front of the first prompt after that.
+const PLAN_OFF: &str = "[The user switched plan mode off: changes can be made again.]";
 
 impl Machine {
     /// Takes one row into the state. Rows that do not fit the state change nothing: the log is written by this machine,
@@ -73,16 +80,15 @@ impl Machine {
                     Phase::Ready(turn)
                 });
             }
-            Entry::ApprovalAsked { approval, expect } => {
-                let asked = Asked { approval: approval.clone(), expect: expect.clone() };
-                self.set_call(approval.call, CallState::Asking(Box::new(asked)));
+            Entry::ApprovalAsked { approval, expect, facts, shim } => {
+                let (approval, expect) = (approval.clone(), expect.clone());
+                let facts = ShellFacts::from_fingerprint(facts);
+                let call = approval.call;
+                let asked = Asked { approval, expect, facts, shim: *shim, mode: self.mode };
+                self.set_call(call, CallState::Asking(Box::new(asked)));
             }
             Entry::ApprovalClosed { approval, call, verdict, by } => {
-                if let (Verdict::Session {}, Some(asked)) = (verdict, self.asking()) {
-                    let grant = Grant { digest: asked.digest.clone(), name: super::decide::name_of(by) };
-                    self.grants.push(grant);
-                }
-                self.set_call(*call, CallState::Waiting);
+                self.close_question(*call, verdict, by);
                 self.close(Closed { approval: *approval, verdict: verdict.clone(), by: by.clone() });
             }
             Entry::CallStarted { call, shim, expect, .. } => {
@@ -104,6 +110,9 @@ impl Machine {
                 }
                 self.phase = Phase::Idle;
             }
+            Entry::Created(created) => self.mode = created.mode,
+            Entry::ModeChanged { mode, .. } => self.mode = *mode,
+            Entry::RuleKept { approval, .. } => self.unwritten.retain(|kept| kept.approval != *approval),
             Entry::JobStarted(start) => self.jobs.started(start),
             Entry::JobEnded(end) => self.jobs.ended_now(end),
             Entry::JobSilent(silence) => self.jobs.silent(silence),
@@ -120,13 +129,15 @@ impl Machine {
                 self.notes.clear();
                 self.account = Account::default();
                 self.jobs = Jobs::default();
+                self.unwritten.clear();
+                self.mode = Mode::Ask;
                 // Asking its last prompt again would take the note back, too.
                 self.rewind = None;
                 self.closed.clear();
                 self.facts = ShellFacts::restarted();
                 self.facts_of = None;
             }
-            Entry::Created(_) | Entry::Notice { .. } | Entry::Renamed { .. } | Entry::BackgroundAsked { .. } => {}
+            Entry::Notice { .. } | Entry::Renamed { .. } | Entry::BackgroundAsked { .. } => {}
         }
     }
 
@@ -137,14 +148,35 @@ impl Machine {
         }
     }
 
+    fn close_question(&mut self, id: proto::ids::CallId, verdict: &Verdict, by: &Decider) {
+        let Some(asked) = self.asked().cloned() else { return };
+        match verdict {
+            Verdict::Once {} => {}
+            Verdict::Session {} => self.grants.push(Self::grant_of(&asked, by)),
+            Verdict::Always {} => {
+                let proposal = asked.approval.proposal.as_ref();
+                let kept = proposal.map(|it| Unwritten { approval: asked.approval.id, toml: it.toml.clone() });
+                self.unwritten.extend(kept);
+            }
+            Verdict::Edit { command } => {
+                if let Some(call) = self.call_mut(id) {
+                    call.edit(command);
+                }
+            }
+            Verdict::Deny { .. } => return self.set_call(id, CallState::Waiting),
+        }
+        self.set_call(id, CallState::Approved(Box::new(Approved { by: by.clone(), asked })));
+    }
+
     /// Keeps the facts about the shell in step with what it is told to do.
     fn follow_shell(&mut self, call: proto::ids::CallId, shim: Option<uuid::Uuid>) {
         if self.facts_of != shim {
             self.facts = ShellFacts::restarted();
             self.facts_of = shim;
         }
-        let Some(Call { tool, input: StoredInput::Valid(input), .. }) = self.call(call) else { return };
-        match tools::call::parse(tool, input) {
+        let Some(call) = self.call(call) else { return };
+        let Some(input) = call.runs() else { return };
+        match tools::call::parse(&call.tool, input) {
             // The directory is asked of the shell itself before each call.
             Ok(Parsed::Command(command)) => self.facts = self.facts.after(&command).with_known_directory(),
             Ok(Parsed::Restart) => self.facts = ShellFacts::restarted(),
@@ -156,12 +188,22 @@ impl Machine {
     fn begin(&mut self, id: proto::ids::TurnId, prompt: proto::ids::PromptId, began: Timestamp) {
         let Some(at) = self.queue.iter().position(|queued| queued.prompt == prompt) else { return };
         let Some(queued) = self.queue.remove(at) else { return };
+        self.tell_mode();
         self.mark(prompt, &queued.text);
         self.forget_raised();
         self.push_user(text_block(&queued.text));
         self.jobs.prompted();
         self.phase =
             Phase::Ready(Turn { started_at: began, ..Turn::new(id, Some(prompt), queued.approve, queued.text) });
+    }
+
+    /// The model hears of plan mode, and of its end, before it is asked for more.
+    pub(super) fn tell_mode(&mut self) {
+        let plan = self.mode == Mode::Plan;
+        if plan != self.planning {
+            self.planning = plan;
+            self.push_user(text_block(if plan { PLAN_ON } else { PLAN_OFF }));
+        }
     }
 
     fn take_reply(&mut self, reply: &StoredReply) {
@@ -174,6 +216,7 @@ impl Machine {
                     tool_use_id: call.tool_use_id.clone(),
                     tool: call.tool.clone(),
                     input: call.input.clone(),
+                    edited: None,
                     state: CallState::Waiting,
                 }),
                 StoredKind::Text { .. } | StoredKind::Thinking { .. } | StoredKind::Other { .. } => None,
@@ -213,7 +256,11 @@ impl Machine {
         for call in &calling.calls {
             match &call.state {
                 CallState::Done(result) => results.push(result_block(&call.tool_use_id, result)),
-                CallState::Waiting | CallState::Assessing | CallState::Asking(_) | CallState::Running { .. } => return,
+                CallState::Waiting
+                | CallState::Assessing
+                | CallState::Asking(_)
+                | CallState::Approved(_)
+                | CallState::Running { .. } => return,
             }
         }
         // All results in one user message, in the order of the calls, nothing else beside them.
@@ -224,10 +271,20 @@ impl Machine {
     }
 
     pub(super) fn set_call(&mut self, id: proto::ids::CallId, state: CallState) {
-        if let Phase::Calling(_, calling) = &mut self.phase
-            && let Some(call) = calling.calls.iter_mut().find(|call| call.id == id)
-        {
+        if let Some(call) = self.call_mut(id) {
             call.state = state;
+        }
+    }
+
+    fn call_mut(&mut self, id: proto::ids::CallId) -> Option<&mut Call> {
+        match &mut self.phase {
+            Phase::Calling(_, calling) => calling.calls.iter_mut().find(|call| call.id == id),
+            Phase::Idle
+            | Phase::Ready(_)
+            | Phase::Requesting(..)
+            | Phase::Backoff(..)
+            | Phase::Paused(..)
+            | Phase::Undoing(_) => None,
         }
     }
 

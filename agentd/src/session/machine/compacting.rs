@@ -152,6 +152,9 @@ impl Machine {
                 self.history = vec![Arc::new(Message { role: Role::User, content: vec![text_block(&text)] })];
                 self.account.forget();
                 self.rewind = None;
+                // What the summary may have left out.
+                self.planning = false;
+                self.tell_mode();
             }
             None => {
                 if let Some(compacting) = &mut turn.compacting {

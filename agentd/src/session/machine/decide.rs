@@ -1,16 +1,16 @@
 //! The steps: what each input leads to in each phase.
 
-use proto::approval::{Approval, Choice, Decider, Verdict};
+use proto::approval::Decider;
 use proto::event::{Outcome, TurnOutcome, Usage};
-use proto::ids::{ApprovalId, CallId, RequestId, Timestamp, TurnId};
-use proto::request::ApproveMode;
+use proto::ids::{CallId, RequestId, Timestamp, TurnId};
 use uuid::Uuid;
 
+use super::call::CallState;
 use super::effect::{Effect, Step};
-use super::input::{Assessment, Input, Ruling, Runnable};
-use super::state::{CallState, Machine, Phase, Try, Turn};
+use super::input::Input;
+use super::state::{Machine, Phase, Try, Turn};
 use crate::content::Part;
-use crate::store::entry::{CallResult, Entry, Expect, Prompt, StoredInput};
+use crate::store::entry::{CallResult, Entry, Prompt, StoredInput};
 use crate::tools::{ToolResult, hint};
 
 impl Machine {
@@ -87,6 +87,8 @@ impl Run<'_> {
             Input::JobStopAsked { job, by } => self.job_stop_asked(job, by),
             Input::BackgroundAsked { job, by } => self.background_asked(job, by),
             Input::ArchiveAsked { by } => self.record(Entry::Archived { by }),
+            Input::ModeAsked { mode, by } => self.set_mode(mode, by),
+            Input::RuleKept { approval, file, problem } => self.record(Entry::RuleKept { approval, file, problem }),
         }
     }
 
@@ -203,6 +205,11 @@ impl Run<'_> {
                     self.effect(Effect::AssessCall { call: id });
                     return;
                 }
+                // Only after a start of the daemon: else the look is under way.
+                (CallState::Approved(_), _) => {
+                    self.effect(Effect::AssessCall { call: id });
+                    return;
+                }
                 (CallState::Assessing | CallState::Asking(_) | CallState::Running { .. } | CallState::Done(_), _) => {
                     return;
                 }
@@ -211,122 +218,27 @@ impl Run<'_> {
         self.send();
     }
 
-    fn assessed(&mut self, id: CallId, assessment: Assessment) {
-        let Some(call) = self.machine.call(id) else { return };
-        if !matches!(call.state, CallState::Assessing) {
-            return;
-        }
-        match assessment {
-            Assessment::Settled(result) => {
-                self.finish(id, result, 0);
-                self.advance();
-            }
-            Assessment::Runnable(runnable) => self.rule(id, runnable),
-        }
-    }
-
-    /// Policy, then the prompt's flag, then earlier grants, then the user.
-    fn rule(&mut self, id: CallId, runnable: Runnable) {
-        let Some(approve) = self.machine.turn().map(|turn| turn.approve) else { return };
-        let reason = match &runnable.ruling {
-            Ruling::Allow { rule } => {
-                return self.start(id, Decider::Policy { rule: rule.clone() }, runnable.expect);
-            }
-            Ruling::Deny { reason } => {
-                let by = Decider::Policy { rule: reason.clone() };
-                self.refuse(id, &format!("Not run: {reason}."), by);
-                return self.advance();
-            }
-            Ruling::Ask { reason } => reason.clone(),
-        };
-        let grant = self.machine.grants.iter().find(|grant| runnable.repeatable && grant.digest == runnable.digest);
-        match (approve, grant) {
-            (ApproveMode::All, _) => {
-                self.start(id, Decider::Flag { value: "all".into() }, runnable.expect);
-            }
-            (ApproveMode::Ask | ApproveMode::Deny, Some(grant)) => {
-                let by = Decider::Grant { name: grant.name.clone() };
-                self.start(id, by, runnable.expect);
-            }
-            (ApproveMode::Deny, None) => {
-                let text = format!(
-                    "Not run: this call needs the user's approval ({reason}) and nobody is attached who could give it. \
-                     Do what can be done without it, or say what you would need."
-                );
-                self.refuse(id, &text, Decider::Flag { value: "none".into() });
-                self.advance();
-            }
-            (ApproveMode::Ask, None) => self.ask(id, runnable, reason),
-        }
-    }
-
-    fn ask(&mut self, id: CallId, runnable: Runnable, reason: String) {
-        let (Some(turn), Some(call)) = (self.machine.turn(), self.machine.call(id)) else { return };
-        let mut choices = vec![Choice::Once];
-        if runnable.repeatable {
-            choices.push(Choice::Session);
-        }
-        choices.push(Choice::Deny);
-        let approval = Approval {
-            id: ApprovalId((self.ids)()),
-            session: self.machine.session,
-            turn: turn.id,
-            call: id,
-            tool: call.tool.clone(),
-            subject: runnable.subject,
-            reason,
-            asked_at: self.now,
-            expires_at: self.now.plus_ms(self.machine.limits.approval_expiry_ms),
-            choices,
-            digest: runnable.digest,
-        };
-        self.record(Entry::ApprovalAsked { approval, expect: runnable.expect });
-    }
-
-    fn start(&mut self, id: CallId, allowed_by: Decider, expect: Expect) {
-        let Some(turn) = self.machine.turn().map(|turn| turn.id) else { return };
-        let shim = self.machine.shim;
-        self.record(Entry::CallStarted { turn, call: id, allowed_by, shim, expect: expect.clone() });
-        self.effect(Effect::RunCall { call: id, shim, expect, again: false });
-    }
-
-    pub(super) fn answered(&mut self, approval: ApprovalId, verdict: Verdict, by: Decider) {
-        if self.pause_answered(approval, &verdict, &by) {
-            return;
-        }
-        let Some(asked) = self.machine.asked().filter(|asked| asked.approval.id == approval) else { return };
-        let (call, expect) = (asked.approval.call, asked.expect.clone());
-        self.record(Entry::ApprovalClosed { approval, call, verdict: verdict.clone(), by: by.clone() });
-        match verdict {
-            Verdict::Once {} | Verdict::Session {} | Verdict::Always {} => self.start(call, by, expect),
-            Verdict::Deny { reason } => {
-                let text = denied_text(reason.as_deref(), &by);
-                self.finish(call, text_result(&text, Outcome::Denied {}), 0);
-                self.advance();
-            }
-        }
-    }
-
     fn call_ended(&mut self, id: CallId, result: ToolResult, duration_ms: u64) {
         let Some(call) = self.machine.call(id) else { return };
         if !matches!(call.state, CallState::Running { .. }) {
             return;
         }
-        let result = match &call.input {
-            StoredInput::Valid(input) => hint::with_hint(result, &call.tool, input, &self.machine.hinted),
-            StoredInput::Broken(_) => result,
+        let result = match call.runs() {
+            Some(input) => hint::with_hint(result, &call.tool, input, &self.machine.hinted),
+            None => result,
         };
+        let result = if call.edited.is_some() { call.told_of_edit(result) } else { result };
         self.finish(id, result, duration_ms);
         self.effect(Effect::ForgetCall { call: id });
         self.advance();
     }
 
-    fn finish(&mut self, call: CallId, result: ToolResult, duration_ms: u64) {
+    pub(super) fn finish(&mut self, call: CallId, result: ToolResult, duration_ms: u64) {
         self.close(call, result, duration_ms, None);
     }
 
     /// Without a question.
-    fn refuse(&mut self, call: CallId, text: &str, by: Decider) {
+    pub(super) fn refuse(&mut self, call: CallId, text: &str, by: Decider) {
         self.close(call, text_result(text, Outcome::Denied {}), 0, Some(by));
     }
 
@@ -359,6 +271,7 @@ pub(in crate::session) fn name_of(by: &Decider) -> String {
         Decider::Expiry {} => "nobody in time".to_owned(),
         Decider::Interrupt {} => "the interrupt".to_owned(),
         Decider::Changed {} => "a change".to_owned(),
+        Decider::Mode { mode } => format!("the mode {mode}"),
     }
 }
 
@@ -371,20 +284,4 @@ fn broken_text(raw: &str) -> String {
          again, in smaller pieces if it was long. {}",
         serde_json::json!({ "INVALID_JSON": shown })
     )
-}
-
-fn denied_text(reason: Option<&str>, by: &Decider) -> String {
-    let who = match by {
-        Decider::Expiry {} => "Not run: nobody answered the question for approval in time.".to_owned(),
-        Decider::Client { .. }
-        | Decider::Policy { .. }
-        | Decider::Flag { .. }
-        | Decider::Grant { .. }
-        | Decider::Interrupt {}
-        | Decider::Changed {} => "Not run: the user did not allow it.".to_owned(),
-    };
-    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
-        Some(reason) => format!("{who} They say: {reason}"),
-        None => who,
-    }
 }

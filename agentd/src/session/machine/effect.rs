@@ -1,6 +1,6 @@
 //! Everything the machine can ask for, in the imperative.
 
-use proto::ids::{CallId, JobId, RequestId};
+use proto::ids::{ApprovalId, CallId, JobId, RequestId};
 use uuid::Uuid;
 
 use crate::store::entry::{Entry, Expect, UndoOrder};
@@ -67,6 +67,13 @@ pub enum Effect {
         /// The job that it becomes.
         job: JobId,
     },
+    /// Add a rule to the user's file, unless it is there.
+    KeepRule {
+        /// The question that was answered with "always".
+        approval: ApprovalId,
+        /// The rule.
+        toml: String,
+    },
 }
 
 impl Effect {
@@ -82,7 +89,8 @@ impl Effect {
             | Self::SyncJobs
             | Self::ForgetJob { .. }
             | Self::StopJob { .. }
-            | Self::BackgroundCall { .. } => true,
+            | Self::BackgroundCall { .. }
+            | Self::KeepRule { .. } => true,
             Self::SendRequest { .. } | Self::CancelRequest { .. } | Self::AssessCall { .. } => false,
         }
     }

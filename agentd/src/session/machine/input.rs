@@ -1,11 +1,13 @@
 //! Everything that can happen to a session, in the past tense.
 
-use proto::approval::{Decider, Subject, Verdict};
+use proto::approval::{Decider, Proposal, Subject, Verdict};
 use proto::event::Problem;
 use proto::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Timestamp};
+use proto::mode::Mode;
 use uuid::Uuid;
 
 use crate::model::Reply;
+use crate::policy::ShellFacts;
 use crate::store::entry::{Expect, Prompt, Settings, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
 use crate::tools::background::{NewJob, Report};
@@ -159,6 +161,22 @@ pub enum Input {
         /// Who.
         by: String,
     },
+    /// A client switched the mode.
+    ModeAsked {
+        /// The new one.
+        mode: Mode,
+        /// Who.
+        by: String,
+    },
+    /// A rule was added to the user's file, or could not be.
+    RuleKept {
+        /// The question that was answered with "always".
+        approval: ApprovalId,
+        /// The file.
+        file: String,
+        /// Why it could not be.
+        problem: Option<String>,
+    },
 }
 
 /// What can be done about a failed try.
@@ -185,7 +203,7 @@ pub enum Assessment {
     /// It cannot run as it is (malformed input, no such file): this is its result.
     Settled(ToolResult),
     /// It can run.
-    Runnable(Runnable),
+    Runnable(Box<Runnable>),
 }
 
 /// A call that can run.
@@ -193,6 +211,8 @@ pub enum Assessment {
 pub struct Runnable {
     /// Whether it may.
     pub ruling: Ruling,
+    /// The mode in which that was found.
+    pub mode: Mode,
     /// What it would do, for people.
     pub subject: Subject,
     /// SHA-256 over exactly what would run.
@@ -201,6 +221,14 @@ pub struct Runnable {
     pub expect: Expect,
     /// Whether "for this session" is a meaningful answer.
     pub repeatable: bool,
+    /// What is known of the shell.
+    pub facts: ShellFacts,
+    /// Whether the shell itself told it just now.
+    pub told: bool,
+    /// The rule that "always" would write.
+    pub proposal: Option<Proposal>,
+    /// What is wrong with the rule files.
+    pub problems: Vec<String>,
 }
 
 /// What the policy says.

@@ -11,10 +11,11 @@ use std::collections::{BTreeSet, VecDeque};
 use proto::ids::{CallId, JobId, Timestamp, TurnId};
 use proto::request::ApproveMode;
 
+use super::call::CallState;
 use super::decide::Run;
 use super::effect::Effect;
-use super::state::{CallState, Machine, Phase, Turn};
-use crate::store::entry::{Entry, StoredInput};
+use super::state::{Machine, Phase, Turn};
+use crate::store::entry::Entry;
 use crate::store::job::{JobEnd, JobSilence, JobStart, Tell};
 use crate::tools;
 use crate::tools::background::{Cause, NewJob, Report, silence_text};
@@ -179,8 +180,7 @@ impl Machine {
     pub fn running_command(&self) -> Option<CallId> {
         let Phase::Calling(_, calling) = &self.phase else { return None };
         let running = calling.calls.iter().find(|call| matches!(call.state, CallState::Running { .. }))?;
-        let StoredInput::Valid(input) = &running.input else { return None };
-        let parsed = tools::call::parse(&running.tool, input);
+        let parsed = tools::call::parse(&running.tool, running.runs()?);
         matches!(parsed, Ok(Parsed::Command(_))).then_some(running.id)
     }
 
@@ -188,6 +188,7 @@ impl Machine {
     pub(super) fn begin_woken(&mut self, id: TurnId, approve: ApproveMode, began: Timestamp) {
         self.jobs.woken();
         self.tell_jobs();
+        self.tell_mode();
         self.forget_raised();
         self.phase = Phase::Ready(Turn { started_at: began, ..Turn::new(id, None, approve, String::new()) });
     }
@@ -227,9 +228,14 @@ impl Run<'_> {
         }
         let shim = match self.machine.call(call).map(|call| &call.state) {
             Some(CallState::Running { shim, .. }) => *shim,
-            Some(CallState::Waiting | CallState::Assessing | CallState::Asking(_) | CallState::Done(_)) | None => {
-                self.machine.shim
-            }
+            Some(
+                CallState::Waiting
+                | CallState::Assessing
+                | CallState::Asking(_)
+                | CallState::Approved(_)
+                | CallState::Done(_),
+            )
+            | None => self.machine.shim,
         };
         let approve = self.machine.turn().map_or(ApproveMode::Ask, |turn| turn.approve);
         self.record(Entry::JobStarted(JobStart {

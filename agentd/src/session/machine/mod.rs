@@ -10,7 +10,7 @@
 //!    │                  │ reply with calls                                  │
 //!    │                  ▼                                                   │
 //!    ├── undo ended ◀── Undoing ◀── undo asked (only when Idle)                 │
-//!    └── turn ended  Calling: waiting → assessing → (asking) → running → done, one after the other
+//!    └── turn ended  Calling: waiting → assessing → (asking → approved) → running → done, one after the other
 //! ```
 //!
 //! Invariants, each a property test in `tests.rs`:
@@ -22,6 +22,8 @@
 
 mod account;
 mod apply;
+mod approving;
+mod call;
 mod compacting;
 mod decide;
 mod effect;
@@ -38,9 +40,10 @@ mod tests;
 mod turning;
 
 pub use account::Account;
+pub use call::{Approved, Asked, Call, CallState, Calling, Closed, Grant, Granted, Unwritten};
 pub(in crate::session) use decide::name_of;
 pub use effect::{Effect, Step};
 pub use input::{Assessment, Cure, Input, Ruling, Runnable};
 pub use jobs::Jobs;
 pub use pausing::{Caps, PAUSE_TOOL};
-pub use state::{Call, CallState, Calling, Closed, Grant, Limits, Machine, Pause, Phase, Surroundings, Try, Turn};
+pub use state::{Limits, Machine, Pause, Phase, Surroundings, Try, Turn};

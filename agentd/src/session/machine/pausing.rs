@@ -9,9 +9,10 @@ use proto::ids::{ApprovalId, CallId};
 use proto::json::JsonText;
 use proto::request::ApproveMode;
 
+use super::call::{CallState, Calling};
 use super::decide::{Run, name_of};
 use super::reply::failed;
-use super::state::{CallState, Calling, Machine, Paused, Phase, Turn};
+use super::state::{Machine, Paused, Phase, Turn};
 use crate::store::entry::{Entry, PauseKind};
 
 /// What such a question names as its tool.
@@ -83,6 +84,7 @@ impl Run<'_> {
             expires_at: self.now.plus_ms(self.machine.limits.approval_expiry_ms),
             choices: vec![Choice::Once, Choice::Session, Choice::Deny],
             digest: format!("{kind:?}"),
+            proposal: None,
         };
         self.record(Entry::PauseAsked { turn: turn.id, kind, approval });
     }
@@ -98,7 +100,8 @@ impl Run<'_> {
         self.record(Entry::PauseClosed { approval: id, call, kind, verdict: verdict.clone(), by: by.clone() });
         match verdict {
             Verdict::Once {} | Verdict::Session {} | Verdict::Always {} => self.send(),
-            Verdict::Deny { .. } => {
+            // There is no command to change; such an answer is not offered.
+            Verdict::Deny { .. } | Verdict::Edit { .. } => {
                 let message = format!("{why}; {} did not let it go on", name_of(by));
                 self.end_turn(turn, failed(code(kind), message, "send another prompt to go on"));
             }
@@ -113,7 +116,7 @@ impl Machine {
         match verdict {
             Verdict::Once {} => *raised = raised.saturating_add(1),
             Verdict::Session {} | Verdict::Always {} => *raised = u32::MAX,
-            Verdict::Deny { .. } => {}
+            Verdict::Deny { .. } | Verdict::Edit { .. } => {}
         }
         if let Phase::Paused(turn, _) = &self.phase {
             let mut turn = turn.clone();

@@ -3,19 +3,21 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use proto::approval::{Approval, Decider, Verdict};
+use proto::approval::Approval;
 use proto::event::Usage;
 use proto::ids::{ApprovalId, CallId, PromptId, RequestId, SessionId, Timestamp, TurnId};
+use proto::mode::Mode;
 use proto::request::ApproveMode;
 use uuid::Uuid;
 
 use super::account::Account;
+use super::call::{Asked, Call, CallState, Calling, Closed, Grant, Unwritten};
 use super::jobs::Jobs;
 use super::pausing::Caps;
 use super::steering::Mark;
 use crate::model::Message;
 use crate::policy::ShellFacts;
-use crate::store::entry::{CallResult, Expect, PauseKind, Prompt, Settings, StoredInput, UndoOrder};
+use crate::store::entry::{PauseKind, Prompt, Settings, UndoOrder};
 use crate::tools;
 use crate::tools::call::Parsed;
 use crate::tools::hint::Hint;
@@ -61,6 +63,13 @@ pub struct Machine {
     pub(super) facts_of: Option<Uuid>,
     /// Hints that the model has had.
     pub(super) hinted: Vec<Hint>,
+    pub(super) mode: Mode,
+    /// The model was told that plan mode is on.
+    pub(super) planning: bool,
+    /// Rules that "always" promised and that are not known to be in the file.
+    pub(super) unwritten: Vec<Unwritten>,
+    /// What is wrong with the rule files, as the user was told. Not in the log: after a start it is told again.
+    pub(super) problems: Vec<String>,
     pub(super) jobs: Jobs,
     pub(super) phase: Phase,
     pub(super) account: Account,
@@ -190,77 +199,6 @@ pub struct Pause {
     pub parked: bool,
 }
 
-/// The calls of one reply.
-#[derive(Clone, Debug)]
-pub struct Calling {
-    /// In the reply's order.
-    pub calls: Vec<Call>,
-}
-
-/// One tool call.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// Our id.
-    pub id: CallId,
-    /// The API's id.
-    pub tool_use_id: String,
-    /// The tool.
-    pub tool: String,
-    /// Its input.
-    pub input: StoredInput,
-    /// How far it is.
-    pub state: CallState,
-}
-
-/// How far a call is.
-#[derive(Clone, Debug)]
-pub enum CallState {
-    /// Its predecessors are not done.
-    Waiting,
-    /// It is being found out what it would do. Not in the log: after a crash it is found out again.
-    Assessing,
-    /// The user is asked.
-    Asking(Box<Asked>),
-    /// It runs, in this shim.
-    Running {
-        /// The shim's instance.
-        shim: Option<Uuid>,
-        /// What had to hold at its start.
-        expect: Expect,
-    },
-    /// It has its result.
-    Done(Arc<CallResult>),
-}
-
-/// An open question.
-#[derive(Clone, Debug)]
-pub struct Asked {
-    /// What the user sees.
-    pub approval: Approval,
-    /// What must still hold when it runs.
-    pub expect: Expect,
-}
-
-/// "For this session".
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// What may run again.
-    pub digest: String,
-    /// Who said so.
-    pub name: String,
-}
-
-/// An answered question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closed {
-    /// The question.
-    pub approval: ApprovalId,
-    /// The answer.
-    pub verdict: Verdict,
-    /// Who gave it.
-    pub by: Decider,
-}
-
 impl Machine {
     /// A session without history.
     #[must_use]
@@ -276,6 +214,10 @@ impl Machine {
             facts: ShellFacts::restarted(),
             facts_of: None,
             hinted: Vec::new(),
+            mode: Mode::Ask,
+            planning: false,
+            unwritten: Vec::new(),
+            problems: Vec::new(),
             jobs: Jobs::default(),
             phase: Phase::Idle,
             account: Account::default(),
@@ -294,8 +236,17 @@ impl Machine {
 
     /// What earlier commands may have done to the shell.
     #[must_use]
-    pub fn facts(&self) -> &ShellFacts {
-        &self.facts
+    pub fn facts(&self) -> ShellFacts {
+        match (self.facts_of, self.shim) {
+            (Some(known), Some(present)) if known != present => ShellFacts::restarted(),
+            (Some(_) | None, _) => self.facts.clone(),
+        }
+    }
+
+    /// How much may run without a question.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// The history the model is sent.
@@ -328,7 +279,11 @@ impl Machine {
         match &self.phase {
             Phase::Calling(_, calling) => calling.calls.iter().find_map(|call| match &call.state {
                 CallState::Asking(asked) => Some(asked.as_ref()),
-                CallState::Waiting | CallState::Assessing | CallState::Running { .. } | CallState::Done(_) => None,
+                CallState::Waiting
+                | CallState::Assessing
+                | CallState::Approved(_)
+                | CallState::Running { .. }
+                | CallState::Done(_) => None,
             }),
             Phase::Idle
             | Phase::Ready(_)
@@ -365,10 +320,7 @@ impl Machine {
         let Phase::Calling(_, calling) = &self.phase else { return false };
         let later = calling.calls.iter().skip_while(|call| call.id != id).skip(1);
         later
-            .filter_map(|call| match &call.input {
-                StoredInput::Valid(input) => tools::call::parse(&call.tool, input).ok(),
-                StoredInput::Broken(_) => None,
-            })
+            .filter_map(|call| tools::call::parse(&call.tool, call.runs()?).ok())
             .any(|parsed| matches!(parsed, Parsed::Restart))
     }
 

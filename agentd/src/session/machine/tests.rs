@@ -1,5 +1,6 @@
 //! Claims about the machine: tables for the named cases, a property for everything else in [`lives`].
 
+mod approving;
 mod jobs;
 mod lives;
 mod model_work;
@@ -10,12 +11,14 @@ use proto::approval::{Decider, OtherSubject, Subject, Verdict};
 use proto::event::{Outcome, Problem, TurnOutcome, Usage};
 use proto::ids::{CallId, JobId, PromptId, RequestId, SessionId, Timestamp, UndoId};
 use proto::json::JsonText;
+use proto::mode::Mode;
 use proto::request::ApproveMode;
 use uuid::Uuid;
 
 use super::*;
 use crate::content::Part;
 use crate::model::{BlockKind, Reply, ReplyBlock, Role, StopReason, ToolInput, ToolUse};
+use crate::policy::ShellFacts;
 use crate::store::entry::{Entry, Expect, Prompt, Settings, UndoOrder, UndoResult};
 use crate::tools::ToolResult;
 use crate::tools::background::{Cause, NewJob, Report};
@@ -73,7 +76,13 @@ impl Bench {
 
     fn assess(&mut self, ruling: Ruling) -> Vec<Effect> {
         let call = self.open_call();
-        self.step(Input::CallAssessed { call, assessment: Box::new(Assessment::Runnable(runnable(ruling))) })
+        self.step(Input::CallAssessed {
+            call,
+            assessment: Box::new(Assessment::Runnable(Box::new(Runnable {
+                mode: self.machine.mode(),
+                ..runnable(ruling)
+            }))),
+        })
     }
 
     fn finish(&mut self, text: &str) -> Vec<Effect> {
@@ -208,7 +217,18 @@ fn broken(id: &str) -> ReplyBlock {
 
 fn runnable(ruling: Ruling) -> Runnable {
     let subject = Subject::Other(OtherSubject { title: "x".into(), input: raw(&serde_json::Value::Null) });
-    Runnable { ruling, subject, digest: "d".into(), expect: Expect::Nothing, repeatable: true }
+    Runnable {
+        ruling,
+        mode: Mode::Ask,
+        subject,
+        digest: "d".into(),
+        expect: Expect::Nothing,
+        repeatable: true,
+        facts: ShellFacts::restarted(),
+        told: true,
+        proposal: None,
+        problems: Vec::new(),
+    }
 }
 
 fn allow() -> Ruling {
@@ -258,7 +278,8 @@ fn a_question_waits_for_an_answer_and_the_first_answer_wins() {
     assert!(bench.assess(ask()).is_empty(), "nothing runs while the user is asked");
     let approval = bench.machine.asking().unwrap().id;
     let answer = |verdict| Input::ApprovalAnswered { approval, verdict, by: client() };
-    assert!(matches!(bench.step(answer(Verdict::Once {})).as_slice(), [Effect::RunCall { .. }]));
+    assert!(matches!(bench.step(answer(Verdict::Once {})).as_slice(), [Effect::AssessCall { .. }]), "a last look");
+    assert!(matches!(bench.assess(ask()).as_slice(), [Effect::RunCall { .. }]));
     assert!(bench.step(answer(Verdict::Deny { reason: None })).is_empty(), "the second answer changes nothing");
     assert_eq!(bench.machine.answer_of(approval).unwrap().verdict, Verdict::Once {});
 }
@@ -271,12 +292,13 @@ fn what_was_allowed_for_the_session_is_not_asked_again_but_the_next_command_is()
     bench.assess(ask());
     let approval = bench.machine.asking().unwrap().id;
     bench.step(Input::ApprovalAnswered { approval, verdict: Verdict::Session {}, by: client() });
+    bench.assess(ask());
     bench.finish("1");
     assert!(matches!(bench.assess(ask()).as_slice(), [Effect::RunCall { .. }]), "same digest");
     bench.finish("2");
     let call = bench.open_call();
     let other = Runnable { digest: "e".into(), ..runnable(ask()) };
-    bench.step(Input::CallAssessed { call, assessment: Box::new(Assessment::Runnable(other)) });
+    bench.step(Input::CallAssessed { call, assessment: Box::new(Assessment::Runnable(Box::new(other))) });
     assert!(bench.machine.asking().is_some());
 }
 

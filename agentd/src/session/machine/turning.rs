@@ -3,9 +3,10 @@
 use proto::approval::{Decider, Verdict};
 use proto::event::TurnOutcome;
 
+use super::call::CallState;
 use super::decide::Run;
 use super::effect::Effect;
-use super::state::{CallState, Phase, Try};
+use super::state::{Phase, Try};
 use crate::store::entry::Entry;
 
 impl Run<'_> {
@@ -68,6 +69,7 @@ impl Run<'_> {
 
     /// After a start of the daemon: nothing is assumed to have happened that the log does not say.
     pub(super) fn resume(&mut self) {
+        self.resume_answers();
         match &self.machine.phase {
             Phase::Idle => self.next_turn(),
             Phase::Ready(_) => self.send(),
@@ -86,7 +88,11 @@ impl Run<'_> {
                 let stopping = turn.stopping;
                 let running = calling.calls.iter().find_map(|call| match &call.state {
                     CallState::Running { shim, expect } => Some((call.id, *shim, expect.clone())),
-                    CallState::Waiting | CallState::Assessing | CallState::Asking(_) | CallState::Done(_) => None,
+                    CallState::Waiting
+                    | CallState::Assessing
+                    | CallState::Asking(_)
+                    | CallState::Approved(_)
+                    | CallState::Done(_) => None,
                 });
                 match running {
                     Some((call, shim, expect)) => {

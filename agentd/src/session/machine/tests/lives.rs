@@ -32,6 +32,7 @@ enum Move {
     JobSilent(u8),
     JobStop(u8),
     Archive,
+    Mode(Mode),
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -41,7 +42,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => (0_u8..4).prop_map(Move::Fail),
         1 => Just(Move::Retry),
         6 => (0_u8..4).prop_map(Move::Assess),
-        3 => (0_u8..3).prop_map(Move::Answer),
+        3 => (0_u8..4).prop_map(Move::Answer),
         6 => Just(Move::Finish),
         1 => Just(Move::Interrupt),
         1 => Just(Move::Later),
@@ -58,6 +59,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => any::<u8>().prop_map(Move::JobSilent),
         1 => any::<u8>().prop_map(Move::JobStop),
         1 => Just(Move::Archive),
+        1 => prop_oneof![Just(Mode::Ask), Just(Mode::Plan), Just(Mode::Bypass)].prop_map(Move::Mode),
     ];
     proptest::collection::vec(one, 1..80)
 }
@@ -98,7 +100,10 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
         }
         Move::Assess(kind) => {
             let assessing = match bench.machine.phase() {
-                Phase::Calling(_, calling) => calling.calls.iter().any(|c| matches!(c.state, CallState::Assessing)),
+                Phase::Calling(_, calling) => calling
+                    .calls
+                    .iter()
+                    .any(|c| matches!(c.state, CallState::Assessing | CallState::Approved(_) | CallState::Asking(_))),
                 _ => false,
             };
             if assessing {
@@ -119,6 +124,7 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
                 let verdict = match kind {
                     0 => Verdict::Once {},
                     1 => Verdict::Session {},
+                    2 => Verdict::Edit { command: "other".into() },
                     _ => Verdict::Deny { reason: None },
                 };
                 bench.step(Input::ApprovalAnswered { approval, verdict, by: client() });
@@ -162,6 +168,7 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
         Move::Retry => drop(bench.step(Input::RetryAsked { by: "t".into() })),
         Move::Undo => drop(bench.undo()),
         Move::Undone(fits) => drop(bench.undone(*fits)),
+        Move::Mode(mode) => drop(bench.step(Input::ModeAsked { mode: *mode, by: "t".into() })),
         Move::JobStart => drop(bench.job_start()),
         Move::JobEnd(pick) => drop(bench.job_end(*pick)),
         Move::JobSilent(pick) => {
