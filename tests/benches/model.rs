@@ -1,8 +1,9 @@
 //! What the daemon costs between the model and the command, with full durability, beside a bare loop against the same server.
 //!
 //! `cargo bench -p agentd-tests` builds the release binaries and prints one JSON object a line. Arguments choose among
-//! `round` (last byte of a reply to the head of the next request, a no-op command between) and `deltas` (CPU of the daemon
-//! and its clients for 20,000 pieces of text).
+//! `round` (last byte of a reply to the head of the next request, a no-op command between), `first` (a command's first byte,
+//! from when it prints it to when an attached client has it) and `deltas` (CPU of the daemon and its clients for 20,000
+//! pieces of text).
 
 #![allow(clippy::expect_used, clippy::cast_precision_loss, reason = "a bench: a failure is to stop it")]
 
@@ -10,7 +11,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use harness::binaries;
 use harness::model_server::{ModelServer, Reply};
@@ -18,11 +19,17 @@ use harness::scene::Scene;
 use harness::wait;
 use nix::unistd::{SysconfVar, sysconf};
 use proto::event::TurnOutcome;
+use proto::live::Live;
+use proto::request::ApproveMode;
+use proto::response::ServerFrame;
 use serde_json::json;
 
 /// Rounds of one measurement, and how often both take their turn.
 const ROUNDS: usize = 150;
 const TURNS: usize = 3;
+
+/// Commands whose first byte is waited for.
+const FIRSTS: usize = 200;
 
 /// Pieces of the streamed text.
 const DELTAS: usize = 20_000;
@@ -32,6 +39,9 @@ fn main() {
     let wanted = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);
     if wanted("round") {
         rounds();
+    }
+    if wanted("first") {
+        first();
     }
     if wanted("deltas") {
         for clients in [1, 3] {
@@ -102,6 +112,33 @@ fn bare(bodies: &[Vec<u8>]) -> (f64, f64) {
     // Its histories are another run's calls, which the server takes note of.
     let _ = server.take_violations();
     gaps(&server, ROUNDS / 10)
+}
+
+/// The output is the time of its own printing, so that nothing before it counts; the command goes on for a while, so that
+/// it is the live piece that tells it and not the result.
+fn first() {
+    let mut scene = Scene::with(&[("log.level", "warn")]);
+    let last = |number: usize| number.is_multiple_of(FIRSTS + 1);
+    scene.server.answer_with(move |request| {
+        if last(request.number) { Reply::text("done") } else { Reply::bash("echo $EPOCHREALTIME; sleep 0.01") }
+    });
+    scene.prompt("say when", ApproveMode::All);
+    let mut times: Vec<f64> = (0..FIRSTS)
+        .map(|_| {
+            let printed = scene.client.until("a first byte", |frame| match frame {
+                ServerFrame::Live(Live::Output(piece)) if piece.offset == 0 => Some(piece.text.clone()),
+                _ => None,
+            });
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs_f64();
+            (now - printed.trim().parse::<f64>().expect("a time")) * 1_000.0
+        })
+        .collect();
+    assert_eq!(scene.client.until_turn_ended().outcome, TurnOutcome::Done {});
+    times.sort_by(f64::total_cmp);
+    println!(
+        "{}",
+        json!({ "bench": "first", "commands": FIRSTS, "ms": { "median": times[FIRSTS / 2], "p95": times[FIRSTS * 95 / 100] } })
+    );
 }
 
 /// One event for each piece, as a server with one token at a time sends them.

@@ -41,6 +41,9 @@ pub(crate) const STATE_STALE: Duration = Duration::from_millis(500);
 /// A shell tells its state in about this time; each line would wake the shim otherwise.
 const STATE_TAKES: Duration = Duration::from_millis(2);
 
+/// An answer for which nobody waits is held back for so long: a short command's end goes with it.
+const HOLD_MS: u8 = 1;
+
 /// Bytes of output read at once: what a widened pipe can give in one go, without being felt in memory.
 const READ_BYTES: usize = 256 * 1024;
 
@@ -195,8 +198,14 @@ impl Host {
                 return Ok(ready);
             }
         }
-        if self.link.as_mut().is_some_and(|link| !link.flush()) {
-            self.link = None;
+        if self.link.as_ref().is_some_and(Link::holds) {
+            let ready = self.look(PollTimeout::from(HOLD_MS))?;
+            if !ready.is_empty() {
+                return Ok(ready);
+            }
+            if self.link.as_mut().is_some_and(|link| !link.flush()) {
+                self.link = None;
+            }
         }
         let timeout = match self.next_time() {
             None => PollTimeout::NONE,

@@ -24,6 +24,8 @@ pub(crate) struct Link {
     decoder: Decoder,
     out: Vec<u8>,
     sent: usize,
+    /// The socket takes no more for now.
+    full: bool,
     /// When it came, for those that have not said hello.
     pub(crate) since: Instant,
 }
@@ -31,7 +33,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(stream: UnixStream, now: Instant) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, decoder: Decoder::default(), out: Vec::new(), sent: 0, since: now })
+        Ok(Self { stream, decoder: Decoder::default(), out: Vec::new(), sent: 0, full: false, since: now })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -39,7 +41,12 @@ impl Link {
     }
 
     pub(crate) fn wants_room(&self) -> bool {
-        self.sent < self.out.len()
+        self.full
+    }
+
+    /// Whether something is held back that could be sent.
+    pub(crate) fn holds(&self) -> bool {
+        self.sent < self.out.len() && !self.full
     }
 
     pub(crate) fn is_crowded(&self) -> bool {
@@ -75,7 +82,7 @@ impl Link {
         self.hold(header, body) && self.flush()
     }
 
-    /// Sends a frame with what is sent next, or before the loop waits; false when the peer is gone.
+    /// Sends a frame with what is sent next, or when the loop has waited for a moment; false when the peer is gone.
     pub(crate) fn hold(&mut self, header: &FromShim, body: &[u8]) -> bool {
         self.out.len() - self.sent <= UNSENT_MAX && frame::encode(&mut self.out, header, body).is_ok()
     }
@@ -85,11 +92,15 @@ impl Link {
             match self.stream.write(&self.out[self.sent..]) {
                 Ok(0) => return false,
                 Ok(count) => self.sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.full = true;
+                    return true;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
         }
+        self.full = false;
         self.out.clear();
         self.out.shrink_to(CROWDED_BYTES);
         self.sent = 0;

@@ -129,32 +129,42 @@ impl JobMarks {
 }
 
 /// Which processes belong to the command with this mark. `orphans`: also those without a mark that are below no shell.
+///
+/// The answer for one is kept for all that it was found through: a chain of subshells, none of which has a mark, would
+/// be climbed from every one of its members else.
 fn members(found: Vec<Entry>, shell: Pid, mark: &str, earlier: &HashSet<Id>, orphans: bool) -> Vec<Pid> {
     let all: HashMap<i32, Entry> = found.into_iter().map(|entry| (entry.id.pid, entry)).collect();
-    let belongs = |entry: Entry| {
-        let mut entry = entry;
-        // As deep as the tree can be, so that a table that changes while it is read cannot make this endless.
-        for _ in 0..=all.len() {
-            if entry.id.pid == shell.as_raw() || earlier.contains(&entry.id) {
-                return false;
-            }
-            match mark_of(entry.id.pid) {
-                Some(found) if found == mark => return true,
-                // `0` is what the shell itself started with: a subshell that has not become another program.
-                Some(found) if found != "0" => return false,
-                Some(_) | None => {}
-            }
-            if entry.parent == shell.as_raw() {
-                return true;
-            }
-            match all.get(&entry.parent) {
-                Some(parent) => entry = *parent,
-                None => return orphans,
-            }
+    let mut known: HashMap<i32, bool> = HashMap::with_capacity(all.len());
+    let own = |entry: &Entry| {
+        if entry.id.pid == shell.as_raw() || earlier.contains(&entry.id) {
+            return Some(false);
         }
-        orphans
+        match mark_of(entry.id.pid) {
+            Some(found) if found == mark => return Some(true),
+            // `0` is what the shell itself started with: a subshell that has not become another program.
+            Some(found) if found != "0" => return Some(false),
+            Some(_) | None => {}
+        }
+        (entry.parent == shell.as_raw()).then_some(true)
     };
-    all.values().filter(|entry| belongs(**entry)).map(|entry| Pid::from_raw(entry.id.pid)).collect()
+    let mut climbed = Vec::new();
+    for first in all.values() {
+        let mut next = Some(first);
+        // A table that changes while it is read may hold a circle.
+        let answer = loop {
+            let Some(entry) = next.filter(|_| climbed.len() <= all.len()) else { break orphans };
+            if let Some(answer) = known.get(&entry.id.pid).copied() {
+                break answer;
+            }
+            climbed.push(entry.id.pid);
+            if let Some(answer) = own(entry) {
+                break answer;
+            }
+            next = all.get(&entry.parent);
+        };
+        known.extend(climbed.drain(..).map(|pid| (pid, answer)));
+    }
+    known.into_iter().filter_map(|(pid, belongs)| belongs.then_some(Pid::from_raw(pid))).collect()
 }
 
 /// Every process of the session.

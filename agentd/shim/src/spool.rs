@@ -15,9 +15,6 @@ use std::path::{Path, PathBuf};
 /// file to name.
 const MEMORY_MAX: usize = 24 * 1024;
 
-/// Bytes moved at once when a wrapped ring is put in order.
-const COPY_BYTES: usize = 256 * 1024;
-
 /// A command's output.
 #[derive(Debug)]
 pub(crate) struct Spool {
@@ -212,20 +209,11 @@ impl Spool {
     }
 }
 
+/// From file to file the library leaves the copying to the kernel, where that can.
 fn copy(from: &mut File, to: &mut File, start: u64, length: u64) -> io::Result<()> {
     from.seek(SeekFrom::Start(start))?;
-    let mut buffer = vec![0; COPY_BYTES];
-    let mut left = length;
-    while left > 0 {
-        let want = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let got = from.read(&mut buffer[..want])?;
-        if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        to.write_all(&buffer[..got])?;
-        left -= got as u64;
-    }
-    Ok(())
+    let copied = io::copy(&mut from.take(length), to)?;
+    if copied < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
 
 fn read_at_most(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {

@@ -4,11 +4,13 @@
 #![allow(dead_code, reason = "each program that includes this uses a part of it")]
 
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, poll};
 use proto::ids::{CallId, SessionId};
 use proto::secret::{EnvVars, Secret};
 use proto::shim::frame::{self, Decoder, Frame};
@@ -16,6 +18,9 @@ use proto::shim::outcome::RunEnd;
 use proto::shim::reply::{FromShim, Reply};
 use proto::shim::request::{Request, ToShim};
 use proto::shim::start::{Limits, Start, Started, Wish};
+
+/// How long an answer may take, in milliseconds.
+const PATIENCE: u16 = 30_000;
 
 /// A claim and its name; it is tried in both ways of accounting.
 pub(crate) type Claim = (&'static str, fn(Wish));
@@ -110,7 +115,6 @@ impl Shim {
     /// A connection that has not said hello.
     pub(crate) fn stranger(&self) -> Client {
         let stream = UnixStream::connect(&self.start.socket).expect("a socket");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
         Client { stream, decoder: Decoder::default(), next: 1, buffer: vec![0; 256 * 1024], out: Vec::new() }
     }
 
@@ -178,6 +182,9 @@ impl Client {
             if let Some(Frame { header, body }) = self.decoder.next_frame().expect("a frame") {
                 return Some((serde_json::from_slice(&header).expect("a header"), body));
             }
+            // A read that waits is woken in vain by the peer's taking of what was sent; a poll is not.
+            let mut polled = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+            assert!(poll(&mut polled, PATIENCE).expect("a wait") > 0, "no answer");
             match self.stream.read(&mut self.buffer) {
                 Ok(0) => return None,
                 Ok(count) => self.decoder.push(&self.buffer[..count]),
