@@ -10,6 +10,7 @@ pub use keeping::{ForkSession, Prune, Search};
 pub use model::{Compact, Configure, Rerun, Steer, UsageQuery};
 
 use crate::approval::Verdict;
+use crate::command::RunCommand;
 use crate::ids::{ApprovalId, PromptId, Seq, UndoId};
 use crate::job::{Background, ListJobs, ReadJob, ShowEnv, StopJob};
 use crate::secret::{EnvVars, Secret};
@@ -92,6 +93,8 @@ pub enum Request {
     Prune(Prune),
     /// Starts the daemon's program anew in its place.
     Restart(Restart),
+    /// Runs a command in the session's shell as the user.
+    RunCommand(RunCommand),
 }
 
 /// Who the client is, for the other terminals and the audit.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use expect_test::expect_file;
 use proto::approval::*;
+use proto::command::*;
 use proto::diff::*;
 use proto::event::*;
 use proto::frame;
@@ -130,6 +131,7 @@ fn requests() -> Vec<Request> {
         }),
         Request::Prune(Prune { older_than_ms: 1000, archived: true, dry_run: true }),
         Request::Restart(Restart {}),
+        Request::RunCommand(RunCommand { session: session(), call: call(), command: "make".into() }),
     ]
 }
 
@@ -300,6 +302,12 @@ fn bodies() -> Vec<EventBody> {
         EventBody::TurnWoken(TurnWoken { turn: turn() }),
         EventBody::JobsTold(JobsTold { turn: turn() }),
         EventBody::SessionForked(SessionForked { from: session(), at: Seq(7), by: "agentctl".into() }),
+        EventBody::CommandEntered(CommandEntered {
+            turn: turn(),
+            call: call(),
+            command: "make".into(),
+            by: "agentctl".into(),
+        }),
     ];
     all.extend(subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })));
     all.extend(deciders.clone().map(|by| {

@@ -363,6 +363,7 @@ fn job_of(machine: &Machine, call: CallId) -> Option<CallJob> {
             input: input.clone(),
             facts: machine.facts().clone(),
             jobs: machine.jobs().all().cloned().collect(),
+            entered: machine.is_entered(call),
             restart_follows: machine.restart_follows(call),
             run: None,
         }),

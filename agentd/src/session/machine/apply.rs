@@ -9,6 +9,7 @@ use proto::json::JsonText;
 use serde_json::json;
 
 use super::account::Account;
+use super::entering::ran_text;
 use super::jobs::Jobs;
 use super::state::{
     Asked, CLOSED_KEPT, Call, CallState, Calling, Closed, Grant, Machine, Pause, Paused, Phase, Try, Turn,
@@ -96,6 +97,7 @@ impl Machine {
                 }
             }
             Entry::TurnEnded { .. } => self.phase = Phase::Idle,
+            Entry::CommandEntered(entered) => self.enter(entered),
             Entry::UndoStarted(order) => self.phase = Phase::Undoing(order.clone()),
             Entry::UndoEnded(result) => {
                 // It stands before the next prompt, in the same message.
@@ -156,6 +158,7 @@ impl Machine {
     fn begin(&mut self, id: proto::ids::TurnId, prompt: proto::ids::PromptId, began: Timestamp) {
         let Some(at) = self.queue.iter().position(|queued| queued.prompt == prompt) else { return };
         let Some(queued) = self.queue.remove(at) else { return };
+        self.tell_ran();
         self.mark(prompt, &queued.text);
         self.forget_raised();
         self.push_user(text_block(&queued.text));
@@ -215,6 +218,12 @@ impl Machine {
                 CallState::Done(result) => results.push(result_block(&call.tool_use_id, result)),
                 CallState::Waiting | CallState::Assessing | CallState::Asking(_) | CallState::Running { .. } => return,
             }
+        }
+        if let Some(command) = &turn.entered {
+            let turn = turn.clone();
+            self.ran.push(ran_text(command, result));
+            self.phase = Phase::Ready(turn);
+            return;
         }
         // All results in one user message, in the order of the calls, nothing else beside them.
         let mut turn = turn.clone();

@@ -81,6 +81,7 @@ impl Run<'_> {
                     self.next_turn();
                 }
             }
+            Input::CommandEntered { call, command, by } => self.command_entered(call, command, by),
             Input::JobStarted { call, new } => self.job_started(call, *new),
             Input::JobEnded { job, report } => self.job_ended(job, *report),
             Input::JobSilent { job, output_bytes } => self.job_silent(job, output_bytes),
@@ -114,6 +115,9 @@ impl Run<'_> {
         if turn.stopping {
             self.end_turn(id, TurnOutcome::Interrupted {});
             return;
+        }
+        if turn.entered.is_some() {
+            return self.end_turn(id, TurnOutcome::Done {});
         }
         let turn = turn.clone();
         if let Some((kind, why)) = self.limit_reached(&turn) {
@@ -313,6 +317,8 @@ impl Run<'_> {
             return;
         }
         let result = match &call.input {
+            // Hints are for the model's calls.
+            StoredInput::Valid(_) if self.machine.turn().is_some_and(|turn| turn.entered.is_some()) => result,
             StoredInput::Valid(input) => hint::with_hint(result, &call.tool, input, &self.machine.hinted),
             StoredInput::Broken(_) => result,
         };

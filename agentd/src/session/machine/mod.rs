@@ -10,6 +10,7 @@
 //!    │                  │ reply with calls                                  │
 //!    │                  ▼                                                   │
 //!    ├── undo ended ◀── Undoing ◀── undo asked (only when Idle)                 │
+//!    ├── a user's command: Calling, without requests (only when Idle)           │
 //!    └── turn ended  Calling: waiting → assessing → (asking) → running → done, one after the other
 //! ```
 //!
@@ -25,6 +26,7 @@ mod apply;
 mod compacting;
 mod decide;
 mod effect;
+mod entering;
 mod failing;
 mod input;
 mod jobs;

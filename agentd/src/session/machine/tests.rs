@@ -1,5 +1,6 @@
 //! Claims about the machine: tables for the named cases, a property for everything else in [`lives`].
 
+mod entering;
 mod jobs;
 mod lives;
 mod model_work;

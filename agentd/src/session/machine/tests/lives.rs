@@ -32,6 +32,7 @@ enum Move {
     JobSilent(u8),
     JobStop(u8),
     Archive,
+    Enter,
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -58,6 +59,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => any::<u8>().prop_map(Move::JobSilent),
         1 => any::<u8>().prop_map(Move::JobStop),
         1 => Just(Move::Archive),
+        2 => Just(Move::Enter),
     ];
     proptest::collection::vec(one, 1..80)
 }
@@ -172,6 +174,7 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
             let job = bench.some_job(*pick);
             bench.step(Input::JobStopAsked { job, by: "t".into() });
         }
+        Move::Enter => drop(bench.enter()),
         // Seldom: most lives are to go on.
         Move::Archive if bench.now.is_multiple_of(3) => drop(bench.step(Input::ArchiveAsked { by: "t".into() })),
         Move::Reply(..) | Move::Fail(_) | Move::TooLong | Move::Archive => {}
@@ -214,6 +217,7 @@ fn check(bench: &Bench) {
         assert_eq!(history.iter().map(|message| told(message)).sum::<usize>(), undone, "each undo is told once");
     }
     check_jobs(bench);
+    check_entered(bench);
     let mut state: HashMap<CallId, u32> = HashMap::new();
     for entry in &bench.log {
         match entry {
@@ -262,6 +266,24 @@ fn check_jobs(bench: &Bench) {
         for text in waking {
             assert_eq!(all.matches(text.as_str()).count(), 1, "{text} was not told though nothing runs");
         }
+    }
+}
+
+/// What users ran is told once at most, and to the model alone: it stands in no turn of the model's.
+fn check_entered(bench: &Bench) {
+    let all: String =
+        bench.machine.history().iter().flat_map(|message| &message.content).map(JsonText::as_str).collect();
+    let commands = bench.log.iter().filter_map(|entry| match entry {
+        Entry::CommandEntered(entered) => Some(&entered.command),
+        _ => None,
+    });
+    let cut = |entry: &Entry| matches!(entry, Entry::Compacted(_));
+    let summed_up = bench.log.iter().any(cut);
+    let requesting = matches!(bench.machine.phase(), Phase::Requesting(..));
+    for command in commands {
+        let told = all.matches(&format!("$ {command}")).count();
+        assert!(told <= 1, "{command} was told {told} times");
+        assert!(told == 1 || !requesting || summed_up || bench.machine.is_compacting(), "{command} is not told of");
     }
 }
 
