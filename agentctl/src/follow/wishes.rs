@@ -58,6 +58,19 @@ impl Follow<'_> {
                 Ok(())
             }
             Wish::Clear => self.screen.wipe(),
+            Wish::Model
+            | Wish::Effort
+            | Wish::Compact
+            | Wish::Usage
+            | Wish::Jobs
+            | Wish::Job
+            | Wish::Kill
+            | Wish::Background
+            | Wish::Steer
+            | Wish::Rerun
+            | Wish::Search
+            | Wish::Fork
+            | Wish::Who => self.ask(wish, argument).await,
         }
     }
 
