@@ -16,7 +16,7 @@ use proto::mode::Mode;
 
 use crate::candidates::sessions;
 use crate::exit;
-use examples::{ASK_EXAMPLES, COMPLETIONS_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES, UNDO_EXAMPLES};
+use examples::{ASK_EXAMPLES, COMPLETIONS_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES, RUN_EXAMPLES, UNDO_EXAMPLES};
 use inquiry::AUDIT_EXAMPLES;
 use keeping::{ForkArgs, PruneArgs, SearchArgs};
 
@@ -27,7 +27,7 @@ pub use inquiry::{
     AuditArgs, AuditCommand, AuditDecisionArg, ModeArg, PolicyCheckArgs, PolicyCommand, PolicyExplainArgs,
     PolicyReplayArgs, PolicyTestArgs,
 };
-pub use jobs::{JobArgs, JobsArgs, KillArgs};
+pub use jobs::{JobArgs, JobsArgs, KillArgs, RunArgs};
 pub use model::{RerunArgs, SetArgs, SteerArgs, UsageArgs};
 
 /// Talk to agentd, the coding agent that lives on this machine as a service.
@@ -76,6 +76,18 @@ pub struct GlobalArgs {
         help_heading = "Global options"
     )]
     pub notify: Option<crate::notify::How>,
+    /// When to tell it [default: away]
+    #[arg(
+        long,
+        global = true,
+        env = "AGENTD_NOTIFY_WHEN",
+        hide_env_values = true,
+        value_enum,
+        value_name = "WHEN",
+        hide_possible_values = false,
+        help_heading = "Global options"
+    )]
+    pub notify_when: Option<crate::notify::When>,
 }
 
 /// Examples, then exit codes.
@@ -153,6 +165,11 @@ pub enum Command {
     Kill(KillArgs),
     /// Move a session's running command to the background; its turn goes on
     Background(SessionJsonArgs),
+    /// Run a command in a session's shell as yourself; the model reads it with its next prompt
+    ///
+    /// The words are joined by spaces and read by the session's bash, as ssh does it. Refused while the shell is at work.
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
     /// Show the environment of a session's shell, without secrets
     Env(SessionJsonArgs),
     /// Send a prompt and return at once
@@ -194,6 +211,7 @@ impl Command {
             Self::Ls(args) => args.json,
             Self::Show(args) | Self::Interrupt(args) | Self::Retry(args) | Self::Compact(args) => args.json,
             Self::Background(args) | Self::Env(args) => args.json,
+            Self::Run(args) => args.json,
             Self::Jobs(args) => args.json,
             Self::Job(args) => args.json,
             Self::Kill(args) => args.json,

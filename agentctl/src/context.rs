@@ -11,7 +11,7 @@ use proto::secret::{EnvVars, Secret};
 
 use crate::cli::GlobalArgs;
 use crate::error::CtlError;
-use crate::notify::How;
+use crate::notify::{How, When};
 use crate::socket::{self, SocketPlace};
 
 /// The snapshot.
@@ -33,6 +33,8 @@ pub struct Context {
     pub terminal: String,
     /// How to tell a user who looks elsewhere.
     pub notify: How,
+    /// And when.
+    pub notify_when: When,
 }
 
 /// Which standard descriptors are terminals, and of what kind.
@@ -103,6 +105,7 @@ impl Context {
             tty,
             terminal: terminal_name(),
             notify: global.notify.unwrap_or(How::Auto),
+            notify_when: global.notify_when.unwrap_or_default(),
             vars,
         })
     }

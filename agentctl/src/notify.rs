@@ -27,6 +27,16 @@ pub enum How {
     Auto,
 }
 
+/// When the user wants to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// While the terminal has not the focus; where it does not tell that, after ten seconds without a key
+    #[default]
+    Away,
+    /// Always
+    Always,
+}
+
 impl How {
     /// What `auto` means in this environment.
     #[must_use]

@@ -77,7 +77,8 @@ impl Screen {
         }
     }
 
-    /// Asks the terminal to mark what is pasted, until this screen goes: a paste with line breaks is one input.
+    /// Asks the terminal to mark what is pasted, until this screen goes: a paste with line breaks is one input. And to tell
+    /// whether it has the focus.
     ///
     /// # Errors
     /// As [`Self::text`].
@@ -86,7 +87,7 @@ impl Screen {
             return Ok(());
         }
         self.marks_pastes = true;
-        write(&mut self.err, "\x1b[?2004h")
+        write(&mut self.err, "\x1b[?2004h\x1b[?1004h")
     }
 
     /// Ends that, while somebody else has the terminal.
@@ -94,7 +95,7 @@ impl Screen {
     /// # Errors
     /// As [`Self::text`].
     pub fn unmark_pastes(&mut self) -> Result<(), CtlError> {
-        if std::mem::take(&mut self.marks_pastes) { write(&mut self.err, "\x1b[?2004l") } else { Ok(()) }
+        if std::mem::take(&mut self.marks_pastes) { write(&mut self.err, "\x1b[?1004l\x1b[?2004l") } else { Ok(()) }
     }
 
     /// Columns that lines are cut to; without a terminal nothing is cut.

@@ -63,6 +63,8 @@ pub struct View {
     running: Vec<Running>,
     drawn: HashSet<CallId>,
     answered: HashSet<ApprovalId>,
+    /// The last command that a user ran.
+    entered: Option<CallId>,
     own: HashSet<PromptId>,
     announced: HashSet<PromptId>,
     /// Prompts that wait for their turn, oldest first.
@@ -131,6 +133,7 @@ impl View {
             running: Vec::new(),
             drawn: HashSet::new(),
             answered: HashSet::new(),
+            entered: None,
             own: HashSet::new(),
             announced: HashSet::new(),
             queued: Vec::new(),
@@ -144,6 +147,11 @@ impl View {
     /// Takes note of a prompt this client sent.
     pub fn sent(&mut self, prompt: PromptId) {
         self.own.insert(prompt);
+    }
+
+    /// Takes note that it did not get there.
+    pub fn not_sent(&mut self, prompt: PromptId) {
+        self.own.remove(&prompt);
     }
 
     /// Takes note that a question was drawn here, with all it would change.
@@ -223,7 +231,11 @@ impl View {
             EventBody::CallFinished(it) => {
                 self.running.retain(|running| running.call != it.call);
                 let title = self.title(it.call);
-                call::finished(&title, it, columns, self.drawn.contains(&it.call))
+                if self.entered == Some(it.call) {
+                    call::entered(&title, it, columns)
+                } else {
+                    call::finished(&title, it, columns, self.drawn.contains(&it.call))
+                }
             }
             EventBody::TurnEnded(it) => {
                 self.turn = None;
@@ -252,6 +264,18 @@ impl View {
             EventBody::Steered(it) => vec![model::steered(it)],
             EventBody::Rewound(it) => vec![model::rewound(it)],
             EventBody::UndoStarted(_) | EventBody::JobsTold(_) => Vec::new(),
+            EventBody::CommandEntered(it) => {
+                self.turn = Some(it.turn);
+                self.since = event.at;
+                self.spent = Spent::default();
+                self.titles.insert(it.call, format!("$ {}", it.command.trim()));
+                self.entered = Some(it.call);
+                if it.by == self.options.me {
+                    Vec::new()
+                } else {
+                    notes::prompt(&format!("!{}", it.command.trim()), &it.by)
+                }
+            }
             EventBody::TurnWoken(it) => {
                 self.turn = Some(it.turn);
                 Vec::new()

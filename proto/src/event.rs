@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{Approval, Decider, Verdict};
+use crate::command::CommandEntered;
 use crate::diff::FileDiff;
 use crate::ids::{ApprovalId, CallId, JobId, PromptId, RequestId, Seq, Timestamp, TurnId, UndoId};
 use crate::json::JsonText;
@@ -98,6 +99,8 @@ pub enum EventBody {
     SessionForked(SessionForked),
     /// The session's mode changed.
     ModeChanged(ModeChanged),
+    /// A user runs a command in the session's shell.
+    CommandEntered(CommandEntered),
 }
 
 /// A prompt is on disk.

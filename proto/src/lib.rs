@@ -20,6 +20,7 @@
 
 pub mod approval;
 pub mod audit;
+pub mod command;
 pub mod diff;
 pub mod event;
 pub mod frame;

@@ -10,6 +10,7 @@ pub use keeping::{ForkSession, Prune, Search};
 pub use model::{Compact, Configure, Rerun, Steer, UsageQuery};
 
 use crate::approval::Verdict;
+use crate::command::RunCommand;
 use crate::ids::{ApprovalId, PromptId, Seq, UndoId};
 use crate::job::{Background, ListJobs, ReadJob, ShowEnv, StopJob};
 use crate::mode::Mode;
@@ -95,6 +96,8 @@ pub enum Request {
     Restart(Restart),
     /// Switches a session's mode.
     SetMode(SetMode),
+    /// Runs a command in the session's shell as the user.
+    RunCommand(RunCommand),
 }
 
 /// Who the client is, for the other terminals and the audit.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use expect_test::expect_file;
 use proto::approval::*;
+use proto::command::*;
 use proto::diff::*;
 use proto::event::*;
 use proto::frame;
@@ -138,6 +139,7 @@ fn requests() -> Vec<Request> {
             digest: None,
             verdict: Verdict::Edit { command: "ls -l".into() },
         }),
+        Request::RunCommand(RunCommand { session: session(), call: call(), command: "make".into() }),
     ]
 }
 
@@ -316,6 +318,12 @@ fn bodies() -> Vec<EventBody> {
         EventBody::TurnWoken(TurnWoken { turn: turn() }),
         EventBody::JobsTold(JobsTold { turn: turn() }),
         EventBody::SessionForked(SessionForked { from: session(), at: Seq(7), by: "agentctl".into() }),
+        EventBody::CommandEntered(CommandEntered {
+            turn: turn(),
+            call: call(),
+            command: "make".into(),
+            by: "agentctl".into(),
+        }),
     ];
     all.extend(subjects.map(|subject| EventBody::ApprovalAsked(ApprovalAsked { approval: approval(subject) })));
     all.extend(deciders.clone().map(|by| {

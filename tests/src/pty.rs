@@ -120,6 +120,12 @@ impl Pty {
         }
     }
 
+    /// The program's process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Everything shown so far without control sequences.
     #[must_use]
     pub fn shown(&mut self) -> String {

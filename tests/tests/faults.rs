@@ -67,6 +67,7 @@ fn play_with(client: &mut Client, machine: &Machine, prompt: PromptId, known: &m
             model: None,
             scenario: None,
             endpoint: machine.endpoint(),
+            mode: proto::mode::Mode::Ask,
         };
         // The name is taken when the daemon died before it could say that the session is made.
         if let Ok(Response::Session(info)) = client.try_call(Request::CreateSession(create))? {

@@ -307,3 +307,105 @@ fn hostile_output_acts_on_nothing() {
     "#]]
     .assert_eq(&terminal.history());
 }
+
+/// While the model writes, its text stands there rendered, with what is going on below it; then all of it, once.
+#[test]
+fn text_is_shown_while_it_streams() {
+    let mut scene = Scene::new();
+    let gate = Gate::new();
+    let text = format!("# Begun\n\nsome **words**\n\n{}", "and the rest of them. ".repeat(20));
+    scene.server.script(Reply::text(&text).pieces(9).hold_after_events(8, &gate));
+    let session = scene.session.to_string();
+    let terminal = scene.machine.ctl_in_tmux((80, 24), &["ask", "-s", &session, "write"]);
+    let early = terminal.wait_for("Begun");
+    assert!(early.contains("writing · "), "{early}");
+    assert!(!early.contains("and the rest of them. and the rest"), "{early}");
+    gate.open();
+    assert_eq!(terminal.exit_code(), 0);
+    let history = terminal.history();
+    assert_eq!(history.matches("Begun").count(), 1, "{history}");
+    assert_eq!(history.replace('\n', " ").matches("and the rest of them.").count(), 20, "{history}");
+    assert!(!history.contains("writing"), "{history}");
+    scene.client.until_turn_ended();
+}
+
+/// A question about an edit shows its diff; it appears in both terminals, the first answer wins, and the other one says whose
+/// it was.
+#[test]
+fn two_terminals_see_one_question_and_one_answer() {
+    let scene = Scene::new();
+    let file = scene.machine.work().join("a.py");
+    fs::write(&file, "for x in y[2:]:\n    print(x)\n").unwrap();
+    let path = file.display().to_string();
+    let view = json!({ "command": "view", "path": path });
+    let edit = json!({ "command": "str_replace", "path": path, "old_str": "y[2:]", "new_str": "y[1:]" });
+    scene.server.script(Reply::blocks(vec![Block::edit(&view), Block::edit(&edit)]));
+    scene.server.script(Reply::text("It is done."));
+    let session = scene.session.to_string();
+    let first = scene.machine.ctl_in_tmux((80, 24), &["attach", &session]);
+    first.wait_for("2 attached");
+    let second = scene.machine.ctl_in_tmux((40, 20), &["attach", &session]);
+    second.wait_for("›");
+    first.wait_for("3 attached");
+    first.type_text("fix it");
+    first.press(&["Enter"]);
+    for terminal in [&first, &second] {
+        let shown = terminal.wait_for("[y]");
+        assert!(shown.contains("- for x in y[2:]:") && shown.contains("+ for x in y[1:]:"), "{shown}");
+    }
+    second.press(&["y"]);
+    for terminal in [&first, &second] {
+        let shown = terminal.wait_for("It is done.");
+        assert!(!shown.contains("[y]"), "the question is gone: {shown}");
+        assert_eq!(shown.matches("fix it").count(), 1, "{shown}");
+    }
+    assert!(first.screen().contains("allowed by agentctl on pts/"), "{}", first.screen());
+    assert_eq!(fs::read_to_string(file).unwrap(), "for x in y[1:]:\n    print(x)\n");
+}
+
+#[test]
+fn a_command_of_the_users_streams_and_its_output_stays() {
+    let mut scene = Scene::new();
+    let session = scene.session.to_string();
+    let terminal = scene.machine.ctl_in_tmux((80, 24), &["attach", &session]);
+    terminal.wait_for("2 attached");
+    terminal.type_text("!echo early; until [ -e go ]; do read -t 0.05 <> <(:); done; printf '\\033[31mlate\\n'");
+    terminal.press(&["Enter"]);
+    terminal.wait_for("early");
+    scene.client.until_event("the command", |body| matches!(body, EventBody::CommandEntered(_)).then_some(()));
+    terminal.type_text("!echo refused");
+    terminal.press(&["Enter"]);
+    terminal.wait_for("at work");
+    fs::write(scene.machine.work().join("go"), "").unwrap();
+    scene.client.until_turn_ended();
+    let shown = terminal.wait_for("exit 0");
+    assert!(shown.contains("\n  early\n  late\n"), "{shown}");
+}
+
+/// What is known is offered, also for the arguments of commands; Enter alone never runs with what was only offered.
+#[test]
+fn commands_and_their_arguments_are_completed() {
+    let mut scene = Scene::new();
+    let session = scene.session.to_string();
+    let terminal = scene.machine.ctl_in_tmux((80, 24), &["attach", &session]);
+    terminal.wait_for("2 attached");
+    terminal.type_text("/eff");
+    terminal.wait_for("/effort");
+    terminal.press(&["Tab"]);
+    let offered = terminal.wait_for("xhigh");
+    assert!(offered.contains("› low") && offered.contains("  max"), "{offered}");
+    terminal.type_text("hi");
+    terminal.wait_for("› /effort hi");
+    terminal.press(&["Enter"]);
+    terminal.wait_for("› /effort high");
+    terminal.press(&["Enter"]);
+    terminal.wait_for("effort high");
+    let effort = scene.client.until_event("the setting", |body| match body {
+        EventBody::SettingsChanged(it) => Some(it.effort.clone()),
+        _ => None,
+    });
+    assert_eq!(effort.as_deref(), Some("high"));
+    terminal.type_text("/who");
+    terminal.press(&["Enter"]);
+    terminal.wait_for("attached: agentctl on pts/");
+}

@@ -17,6 +17,13 @@ Examples:
   agentctl undo 3                its last three edits
   agentctl undo build 2 --yes    the last two of another session, without a question";
 
+/// What `run` is used for, under its help.
+pub(super) const RUN_EXAMPLES: &str = "\
+Examples:
+  agentctl run -- make test                      in the shell of the newest session here
+  agentctl run build -- 'cd src && ls | wc -l'   in another session's; quotes keep your own shell out
+  agentctl run -- 'export PATH=$HOME/bin:$PATH'  what the agent's commands will see, too";
+
 /// How `completions` is used, under its help.
 pub(super) const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

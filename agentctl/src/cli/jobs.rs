@@ -1,4 +1,4 @@
-//! The arguments of `jobs`, `job` and `kill`.
+//! The arguments of `jobs`, `job`, `kill` and `run`.
 
 use clap::Args;
 
@@ -39,6 +39,20 @@ pub struct KillArgs {
     #[arg(add = jobs())]
     pub id: String,
     /// One JSON object: the job as it ended
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Its id, the id's last digits, or its name [default: the newest of this directory]
+    #[arg(add = sessions())]
+    pub session: Option<String>,
+    /// The command
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<String>,
+    /// Print rows and live output as JSON lines, then {"result": …}
     #[arg(long)]
     pub json: bool,
 }

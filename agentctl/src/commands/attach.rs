@@ -45,6 +45,7 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
         follow.say(&line.lit(Style::Dim, hint))?;
         catch_up(&mut follow, since, args.since.is_some()).await?;
     }
+    follow.know_model(&attached.model);
     follow.info = Some(attached.clone());
     follow.is_live = true;
     // A question may be older than the rows that were looked at.

@@ -16,6 +16,7 @@ mod mode;
 mod model;
 mod offline;
 mod policy;
+mod run;
 mod send;
 mod session;
 mod undo;
@@ -60,6 +61,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, CtlError> 
         Command::Job(args) => jobs::output(args, context).await,
         Command::Kill(args) => jobs::kill(args, context).await,
         Command::Background(args) => jobs::background(args, context).await,
+        Command::Run(args) => run::run(args, context).await,
         Command::Env(args) => jobs::env(args, context).await,
         Command::Send(args) => send::run(args, context).await,
         Command::Rename(args) => change::rename(args, context).await,

@@ -93,7 +93,7 @@ impl Follow<'_> {
     }
 
     /// Columns for text: a terminal's last one stays free, so that nothing wraps by itself.
-    fn text_columns(&self) -> usize {
+    pub(super) fn text_columns(&self) -> usize {
         self.screen.columns().saturating_sub(1)
     }
 }

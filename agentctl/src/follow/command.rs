@@ -14,6 +14,19 @@ pub enum Wish {
     Show,
     Clear,
     Mode,
+    Model,
+    Effort,
+    Compact,
+    Usage,
+    Jobs,
+    Job,
+    Kill,
+    Background,
+    Steer,
+    Rerun,
+    Search,
+    Fork,
+    Who,
 }
 
 /// A command as it is typed and listed.
@@ -41,10 +54,29 @@ pub const ALL: &[Command] = &[
         Wish::Detach,
     ),
     command("/interrupt", &["/stop"], "", "end the running turn (or Ctrl-C)", Wish::Interrupt),
+    command("/steer", &[], "NOTE", "hand the running turn a note before its next request", Wish::Steer),
+    command(
+        "/background",
+        &["/bg"],
+        "",
+        "move the running command to the background; the turn goes on",
+        Wish::Background,
+    ),
     command("/retry", &[], "", "try a request that waits for its next try at once", Wish::Retry),
     command("/diff", &[], "", "what the session's edits changed", Wish::Diff),
     command("/undo", &[], "[N]", "take the last edits back, after showing them", Wish::Undo),
     command("/withdraw", &[], "", "take the newest queued prompt back into the input", Wish::Withdraw),
+    command("/rerun", &[], "[WORDS]", "ask the last prompt again, in the same or other words", Wish::Rerun),
+    command("/model", &[], "[NAME]", "show or change the model of the next turns", Wish::Model),
+    command("/effort", &[], "[LEVEL]", "show or change how much work goes into an answer", Wish::Effort),
+    command("/compact", &[], "", "replace what the model sees of the past by a summary", Wish::Compact),
+    command("/usage", &["/cost"], "", "tokens and money of this session", Wish::Usage),
+    command("/jobs", &[], "", "commands in the background", Wish::Jobs),
+    command("/job", &[], "[ID]", "the last lines of one", Wish::Job),
+    command("/kill", &[], "ID", "end one and all its processes", Wish::Kill),
+    command("/search", &[], "WORDS", "find words in all sessions", Wish::Search),
+    command("/fork", &[], "[NAME]", "start a session that goes on from here with a new shell", Wish::Fork),
+    command("/who", &[], "", "who is attached", Wish::Who),
     command("/rename", &[], "NAME", "give the session a name", Wish::Rename),
     command("/mode", &[], "[MODE]", "show or switch the mode: ask, accept-edits, plan, bypass", Wish::Mode),
     command("/show", &["/status"], "", "the session's state, and who is attached", Wish::Show),
@@ -53,7 +85,8 @@ pub const ALL: &[Command] = &[
 
 /// The keys, below the commands of the help.
 pub const KEYS: &[(&str, &str)] = &[
-    ("anything else", "is a prompt; while a turn runs it waits for its end"),
+    ("!COMMAND", "runs in the session's shell; the model reads it with the next prompt"),
+    ("anything else", "is a prompt; while a turn runs it waits for its end, /steer does not"),
     ("@file", "completes a path of the workspace (Tab or Enter takes it)"),
     ("Ctrl-J, Alt-Enter", "a line break; a paste keeps its own"),
     ("Up, Down", "earlier prompts"),
@@ -71,6 +104,12 @@ const fn command(
     Command { name, others, argument, about, wish }
 }
 
+/// What a command's name stands for.
+#[must_use]
+pub fn wish(name: &str) -> Option<Wish> {
+    ALL.iter().find(|command| command.name == name || command.others.contains(&name)).map(|command| command.wish)
+}
+
 /// What an input means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
@@ -80,17 +119,23 @@ pub enum Input {
     Command(Wish, String),
     /// A slash and a word that is none.
     Unknown(String),
+    /// A command for the session's shell.
+    Run(String),
     /// Everything else.
     Prompt(String),
 }
 
 impl Input {
-    /// A slash begins a command; a space before it makes it a prompt, and so does a word that cannot be a command.
+    /// A slash begins a command, `!` one for the shell; a space before it makes it a prompt, and so does a word after the
+    /// slash that cannot be a command.
     #[must_use]
     pub fn read(line: &str) -> Self {
         let text = line.trim_end();
         if text.trim().is_empty() {
             return Self::Nothing;
+        }
+        if let Some(command) = text.strip_prefix('!').map(str::trim).filter(|command| !command.is_empty()) {
+            return Self::Run(command.to_owned());
         }
         let (word, rest) = text.split_once([' ', '\n']).unwrap_or((text, ""));
         let known = ALL.iter().find(|command| command.name == word || command.others.contains(&word));
@@ -111,11 +156,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slash_words_are_commands_and_paths_are_prompts() {
+    fn slash_words_are_commands_and_paths_are_prompts_and_an_exclamation_mark_runs() {
         let prompt = |text: &str| Input::Prompt(text.to_owned());
         let command = |wish, rest: &str| Input::Command(wish, rest.to_owned());
-        let lines =
-            ["", "  ", "/quit", "/help ", "/undo 3", "/foo", " /foo", "/etc/hosts", "/etc is full", "hi", "/help me"];
+        let lines = [
+            "",
+            "  ",
+            "/quit",
+            "/help ",
+            "/undo 3",
+            "/foo",
+            " /foo",
+            "/etc/hosts",
+            "/etc is full",
+            "hi",
+            "/help me",
+            "!ls -l ",
+            " !ls",
+            "!",
+            "/steer look at b\nfirst",
+        ];
         assert_eq!(
             lines.map(Input::read),
             [
@@ -130,6 +190,10 @@ mod tests {
                 prompt("/etc is full"),
                 prompt("hi"),
                 prompt("/help me"),
+                Input::Run("ls -l".into()),
+                prompt("!ls"),
+                prompt("!"),
+                command(Wish::Steer, "look at b\nfirst"),
             ]
         );
     }

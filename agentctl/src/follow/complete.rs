@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ignore::WalkBuilder;
 
-use super::command;
+use super::command::{self, Wish};
 use crate::render::{Line, Style};
 
 /// Candidates that are shown at once: more push the text away.
@@ -20,28 +20,77 @@ pub struct Menu {
     pub start: usize,
     items: Vec<Item>,
     selected: usize,
-    /// Enter takes a file; a command it runs.
-    pub is_file: bool,
+    /// Enter takes a file or an argument; a command it runs.
+    pub fills: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Item {
     text: String,
-    about: &'static str,
+    about: String,
+}
+
+/// What arguments of commands can be, as far as this terminal knows.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Models that were used here.
+    pub models: Vec<String>,
+    /// Background commands, newest first.
+    pub jobs: Vec<KnownJob>,
+}
+
+/// A background command.
+#[derive(Clone, Debug)]
+pub struct KnownJob {
+    /// Its id's last digits.
+    pub id: String,
+    /// What it runs.
+    pub command: String,
+    /// Whether it does.
+    pub runs: bool,
+}
+
+/// The words of `/effort`.
+const EFFORTS: [&str; 6] = ["low", "medium", "high", "xhigh", "max", "default"];
+
+impl Known {
+    fn arguments(&self, wish: Wish) -> Vec<Item> {
+        let item = |text: &str, about: &str| Item { text: text.to_owned(), about: about.to_owned() };
+        let jobs =
+            |all: bool| self.jobs.iter().filter(move |job| all || job.runs).map(|job| item(&job.id, &job.command));
+        match wish {
+            Wish::Effort => EFFORTS.iter().map(|word| item(word, "")).collect(),
+            Wish::Model => self.models.iter().map(|name| item(name, "")).collect(),
+            Wish::Job => jobs(true).collect(),
+            Wish::Kill => jobs(false).collect(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Menu {
     /// The candidates for a text and a cursor; none when nothing fits.
     #[must_use]
-    pub fn at(text: &str, cursor: usize, files: &[String]) -> Option<Self> {
+    pub fn at(text: &str, cursor: usize, files: &[String], known: &Known) -> Option<Self> {
         let before = text.get(..cursor)?;
+        if before.len() == text.len()
+            && let Some((name, word)) = before.split_once(' ')
+            && let Some(wish) = command::wish(name)
+            && !word.contains(char::is_whitespace)
+        {
+            let items = known.arguments(wish);
+            let items: Vec<Item> =
+                items.into_iter().filter(|item| item.text.starts_with(word) && item.text != word).collect();
+            let start = name.len() + 1;
+            return (!items.is_empty()).then_some(Self { start, items, selected: 0, fills: true });
+        }
         if before.starts_with('/') && !before.contains([' ', '\n']) && before.len() == text.len() {
             let items: Vec<Item> = command::ALL
                 .iter()
                 .filter(|command| command.name.starts_with(before) && command.name != before)
-                .map(|command| Item { text: command.name.to_owned(), about: command.about })
+                .map(|command| Item { text: command.name.to_owned(), about: command.about.to_owned() })
                 .collect();
-            return (!items.is_empty()).then_some(Self { start: 0, items, selected: 0, is_file: false });
+            return (!items.is_empty()).then_some(Self { start: 0, items, selected: 0, fills: false });
         }
         let start = before.rfind('@')?;
         let word = &before[start + 1..];
@@ -51,11 +100,14 @@ impl Menu {
         }
         let mut found: Vec<(i64, &String)> = files.iter().filter_map(|file| Some((score(word, file)?, file))).collect();
         found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.len().cmp(&b.1.len())).then_with(|| a.1.cmp(b.1)));
-        let items: Vec<Item> =
-            found.into_iter().take(SHOWN).map(|(_, file)| Item { text: format!("@{file}"), about: "" }).collect();
+        let items: Vec<Item> = found
+            .into_iter()
+            .take(SHOWN)
+            .map(|(_, file)| Item { text: format!("@{file}"), about: String::new() })
+            .collect();
         // A file that is written out needs no menu.
         let done = items.len() == 1 && items[0].text[1..] == *word;
-        (!items.is_empty() && !done).then_some(Self { start, items, selected: 0, is_file: true })
+        (!items.is_empty() && !done).then_some(Self { start, items, selected: 0, fills: true })
     }
 
     /// Whether it offers the same at the same place.
@@ -93,7 +145,7 @@ impl Menu {
                     .lit(Style::Bold, mark)
                     .text(style, &item.text)
                     .text(Style::Plain, &" ".repeat(gap))
-                    .lit(Style::Dim, item.about)
+                    .text(Style::Dim, &item.about)
                     .fit(columns)
             })
             .collect()
@@ -152,9 +204,14 @@ pub fn files(directory: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn known() -> Known {
+        let job = |id: &str, runs| KnownJob { id: id.into(), command: "make".into(), runs };
+        Known { models: vec!["model-a".into(), "model-b".into()], jobs: vec![job("aa11", true), job("bb22", false)] }
+    }
+
     fn offered(text: &str, files: &[&str]) -> Vec<String> {
         let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
-        let menu = Menu::at(text, text.len(), &files);
+        let menu = Menu::at(text, text.len(), &files, &known());
         menu.map(|menu| menu.items.into_iter().map(|item| item.text).collect()).unwrap_or_default()
     }
 
@@ -176,8 +233,18 @@ mod tests {
     }
 
     #[test]
+    fn arguments_are_offered_where_they_are_known() {
+        assert_eq!(offered("/effort x", &[]), ["xhigh"]);
+        assert_eq!(offered("/model ", &[]), ["model-a", "model-b"]);
+        assert_eq!(offered("/job ", &[]), ["aa11", "bb22"]);
+        assert_eq!(offered("/kill ", &[]), ["aa11"], "one that is over cannot be ended");
+        assert!(offered("/effort max", &[]).is_empty() && offered("/kill aa11 ", &[]).is_empty());
+        assert!(Menu::at("/kill ", 6, &[], &known()).unwrap().fills, "Enter alone ends nothing");
+    }
+
+    #[test]
     fn the_list_is_stepped_through_in_both_directions() {
-        let mut menu = Menu::at("/", 1, &[]).unwrap();
+        let mut menu = Menu::at("/", 1, &[], &Known::default()).unwrap();
         let first = menu.choice();
         menu.step(true);
         assert_ne!(menu.choice(), first);

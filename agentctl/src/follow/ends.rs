@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proto::approval::Verdict;
 use proto::request::{AnswerApproval, Request};
+use tokio::time::Instant;
 
 use super::goal::End;
 use super::{Follow, Output};
@@ -15,18 +16,20 @@ use crate::render::notes;
 
 impl Follow<'_> {
     /// What a turn took, for people; and a word to one who looks elsewhere.
-    pub(super) fn turn_ended(&mut self) -> Result<(), CtlError> {
+    pub(super) fn turn_ended(&mut self, requests: u32) -> Result<(), CtlError> {
         self.branch = self.info.as_ref().and_then(|info| branch::of(Path::new(&info.cwd)));
         let spent = self.view.spent;
-        if self.output == Output::Full && self.context.tty.stderr && self.is_live {
+        // A command of the user's own has said how long it took.
+        let tells = requests > 0 && self.output == Output::Full;
+        if tells && self.context.tty.stderr && self.is_live {
             self.say(&notes::spent(spent.ms, &spent.usage))?;
         }
         if spent.ms >= notify::LONG_MS { self.notify("done") } else { Ok(()) }
     }
 
-    /// Tells a user who did nothing here for a while.
+    /// Tells a user who looks elsewhere.
     pub(super) fn notify(&mut self, what: &str) -> Result<(), CtlError> {
-        if !self.is_live || self.active_at.elapsed().as_millis() < u128::from(notify::LONG_MS) {
+        if !self.is_live || !self.focus.tells(self.context.notify_when, Instant::now()) {
             return Ok(());
         }
         let name = self.info.as_ref().and_then(|info| info.name.clone()).unwrap_or_else(|| self.session.short());

@@ -103,7 +103,8 @@ impl Goal {
             | EventBody::BackgroundAsked(_)
             | EventBody::TurnWoken(_)
             | EventBody::JobsTold(_)
-            | EventBody::SessionForked(_) => {}
+            | EventBody::SessionForked(_)
+            | EventBody::CommandEntered(_) => {}
         }
     }
 

@@ -2,20 +2,22 @@
 //!
 //! * [`goal`]: when `ask` is done. [`question`]: the approval on the screen. [`ends`]: how both
 //!   end. [`answer`]: the answer as it streams.
-//! * [`editor`]: the input of `attach`; [`complete`] what can be put in there, [`command`] what is read of it, [`typed`] and
-//!   [`wishes`] what it does, [`confirm`] an undo that waits for a yes.
+//! * [`editor`]: the input of `attach`; [`complete`] what can be put in there, [`command`] what is read of it, [`typed`],
+//!   [`wishes`] and [`asks`] what it does, [`confirm`] an undo that waits for a yes.
 //! * [`draw`]: what stands below the text. [`reconnect`]: what happens when the daemon goes away.
 //!
 //! Invariant: a row is shown once, in order, whatever happens to the connection: the cursor is the last row that was
 //! folded in, and a new subscription starts after it.
 
 mod answer;
+mod asks;
 pub mod command;
 pub mod complete;
 mod confirm;
 mod draw;
 pub mod editor;
 mod ends;
+mod focus;
 pub mod goal;
 mod presence;
 pub mod question;
@@ -44,9 +46,10 @@ use crate::screen::Screen;
 use crate::terminal::Keyboard;
 use crate::view::View;
 use answer::Written;
-use complete::Menu;
+use complete::{Known, Menu};
 use confirm::Confirm;
 use editor::Editor;
+use focus::Focus;
 use goal::Goal;
 use question::{Fed, Question};
 use signals::Signals;
@@ -100,9 +103,9 @@ pub struct Follow<'a> {
     /// Where a list stood that was closed by the user.
     menu_closed: Option<usize>,
     files: Files,
+    known: Known,
     confirm: Option<Confirm>,
-    /// When the user last did something here.
-    active_at: Instant,
+    focus: Focus,
     role: Role,
     lost: u32,
     /// The connection is over; with the daemon's reason, when it said goodbye.
@@ -172,8 +175,9 @@ impl<'a> Follow<'a> {
             menu: None,
             menu_closed: None,
             files: Files::Unread,
+            known: Known::default(),
             confirm: None,
-            active_at: Instant::now(),
+            focus: Focus::new(Instant::now()),
             role: parts.role,
             lost: 0,
             gone: None,
@@ -324,7 +328,11 @@ impl<'a> Follow<'a> {
             self.gap()?;
         }
         self.show(pieces)?;
-        if matches!(event.body, EventBody::TurnEnded(_)) { self.turn_ended() } else { Ok(()) }
+        self.know(&event.body);
+        match &event.body {
+            EventBody::TurnEnded(it) => self.turn_ended(it.requests),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn live(&mut self, live: &Live) -> Result<(), CtlError> {
@@ -335,7 +343,11 @@ impl<'a> Follow<'a> {
 
     async fn keys(&mut self, bytes: &[u8]) -> Result<(), CtlError> {
         self.dirty = true;
-        self.active_at = Instant::now();
+        let typed = self.focus.take(bytes, Instant::now());
+        if typed.is_empty() && !bytes.is_empty() {
+            return Ok(());
+        }
+        let bytes = &typed[..];
         let Some(question) = &mut self.question else { return self.typed(bytes).await };
         if bytes.is_empty() {
             // The terminal is gone: nobody will answer here.

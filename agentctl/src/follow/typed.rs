@@ -118,7 +118,7 @@ impl Follow<'_> {
         let (Some(menu), Some(editor)) = (&self.menu, &mut self.editor) else { return };
         if editor.enter_is_next() {
             editor.replace(menu.start, &menu.choice());
-            if menu.is_file {
+            if menu.fills {
                 editor.skip_enter();
             }
             self.menu = None;
@@ -161,7 +161,7 @@ impl Follow<'_> {
             Files::Read(files) => files,
             Files::Unread | Files::Reading(_) => &[],
         };
-        let menu = Menu::at(editor.text(), editor.cursor(), files);
+        let menu = Menu::at(editor.text(), editor.cursor(), files, &self.known);
         if menu.as_ref().map(|menu| menu.start) != self.menu_closed {
             self.menu_closed = None;
         }
@@ -198,6 +198,7 @@ impl Follow<'_> {
             Input::Unknown(command) => self.say(&notes::notice(&format!(
                 "there is no command {command}; /help lists them, a space before it makes it a prompt"
             ))),
+            Input::Run(command) => self.run_command(command).await,
             Input::Prompt(text) => self.prompt(text).await,
         }
     }
@@ -217,7 +218,10 @@ impl Follow<'_> {
                 self.say(&notes::remark("queued; it starts when the running turn ends"))
             }
             Ok(_) => Ok(()),
-            Err(CtlError::Wire(error)) => self.say(&notes::notice(&error.to_string())),
+            Err(CtlError::Wire(error)) => {
+                self.view.not_sent(prompt);
+                self.say(&notes::notice(&error.to_string()))
+            }
             Err(error) => Err(error),
         }
     }

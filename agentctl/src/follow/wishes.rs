@@ -62,6 +62,19 @@ impl Follow<'_> {
             }
             Wish::Clear => self.screen.wipe(),
             Wish::Mode => self.mode(argument).await,
+            Wish::Model
+            | Wish::Effort
+            | Wish::Compact
+            | Wish::Usage
+            | Wish::Jobs
+            | Wish::Job
+            | Wish::Kill
+            | Wish::Background
+            | Wish::Steer
+            | Wish::Rerun
+            | Wish::Search
+            | Wish::Fork
+            | Wish::Who => self.ask(wish, argument).await,
         }
     }
 

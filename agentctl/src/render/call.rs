@@ -10,6 +10,9 @@ pub const TAIL_LINES: usize = 6;
 /// The same for a command that failed: the error is seldom the last line.
 pub const TAIL_LINES_FAILED: usize = 16;
 
+/// The same for a command of the user's own: it was run to be read.
+const ENTERED_LINES: usize = 500;
+
 /// Lines of an edit's diff that stay in the scrollback; `agentctl log` has them all.
 const DIFF_LINES: usize = 60;
 
@@ -22,6 +25,28 @@ const ERROR_LINES: usize = 4;
 /// What a finished call leaves behind. `diff_shown`: the reader saw the change already, when asked for it.
 #[must_use]
 pub fn finished(title: &str, call: &CallFinished, columns: usize, diff_shown: bool) -> Vec<Line> {
+    let mut lines = vec![head(title, call, columns)];
+    lines.extend(output(call, columns));
+    if let Some(diff) = call.diff.as_ref().filter(|_| !diff_shown) {
+        lines.extend(diff::body(diff, DIFF_LINES));
+    }
+    lines
+}
+
+/// What a command leaves behind that a user ran to see its output.
+#[must_use]
+pub fn entered(title: &str, call: &CallFinished, columns: usize) -> Vec<Line> {
+    let text = call.text.trim_end();
+    let said = match &call.outcome {
+        Outcome::Exited { status } => text.strip_suffix(&format!("[exit status {status}]")).unwrap_or(text),
+        _ => text,
+    };
+    let mut lines = vec![head(title, call, columns)];
+    lines.extend(last(said, ENTERED_LINES, columns));
+    lines
+}
+
+fn head(title: &str, call: &CallFinished, columns: usize) -> Line {
     let (mark, ending) = ending(call);
     let mut tail = Line::new();
     if let Some(diff) = &call.diff {
@@ -34,12 +59,7 @@ pub fn finished(title: &str, call: &CallFinished, columns: usize, diff_shown: bo
         tail = tail.lit(Style::Dim, " · ").text(Style::Dim, &time::span(call.duration_ms));
     }
     let head = Line::new().lit(mark.1, mark.0).join(name(title));
-    let mut lines = vec![head.fit(columns.saturating_sub(tail.width())).join(tail)];
-    lines.extend(output(call, columns));
-    if let Some(diff) = call.diff.as_ref().filter(|_| !diff_shown) {
-        lines.extend(diff::body(diff, DIFF_LINES));
-    }
-    lines
+    head.fit(columns.saturating_sub(tail.width())).join(tail)
 }
 
 /// A call's title: the first line of a command, whatever follows is hinted at.

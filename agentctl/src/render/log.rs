@@ -96,6 +96,9 @@ pub fn row(event: &Event, zone: &TimeZone) -> Vec<Line> {
         }
         EventBody::TurnWoken(it) => vec![head("turn woken", &it.turn.short())],
         EventBody::JobsTold(_) => vec![head("jobs told", "the model hears of them with its next request")],
+        EventBody::CommandEntered(it) => {
+            with(head("command", &format!("{} by {}", it.call.short(), it.by)), &it.command)
+        }
         EventBody::UndoStarted(it) => vec![head("undo", &format!("{} steps by {}", it.steps, it.by))],
         EventBody::SessionForked(it) => {
             vec![head("forked", &format!("from session {} after its row {} by {}", it.from.short(), it.at, it.by))]

@@ -295,6 +295,7 @@ impl Peer {
             | Request::ReadJob(_)
             | Request::StopJob(_)
             | Request::Background(_)
+            | Request::RunCommand(_)
             | Request::ShowEnv(_)
             | Request::SendPrompt(_)
             | Request::WithdrawPrompt(_)

@@ -1,5 +1,6 @@
 //! The log's words → the wire's words. Nothing else in the daemon knows both.
 
+use proto::command::CommandEntered;
 use proto::event::{
     ApprovalAsked, ApprovalClosed, BackgroundAsked, Block, CallBlock, CallFinished, CallStarted, Compacted,
     CompactionStarted, Event, EventBody, JobEnded, JobSilent, JobStarted, JobStopAsked, JobsTold, ModeChanged, Notice,
@@ -110,6 +111,12 @@ fn body(entry: &Entry) -> EventBody {
         Entry::UndoStarted(order) => {
             EventBody::UndoStarted(UndoStarted { undo: order.undo, steps: order.steps, by: order.by.clone() })
         }
+        Entry::CommandEntered(entered) => EventBody::CommandEntered(CommandEntered {
+            turn: entered.turn,
+            call: entered.call,
+            command: entered.command.clone(),
+            by: entered.by.clone(),
+        }),
         Entry::Forked(forked) => {
             EventBody::SessionForked(SessionForked { from: forked.from, at: forked.at, by: forked.by.clone() })
         }

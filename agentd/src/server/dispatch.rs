@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use proto::approval::Decider;
+use proto::command::RunCommand;
 use proto::handshake::Role;
 use proto::ids::{Seq, SessionId};
 use proto::mode::Mode;
@@ -10,6 +11,7 @@ use proto::request::{PROMPT_BYTES_MAX, Request, SessionChange, UNDO_STEPS_MAX, U
 use proto::response::{
     Approvals, Attached, DaemonStatus, Done, ErrorCode, LogPage, Response, SessionState, Sessions, WireError,
 };
+use proto::shim::request::COMMAND_MAX;
 
 use super::connection::Connection;
 use super::subscription::{Destination, Source};
@@ -77,6 +79,7 @@ fn power(request: &Request) -> Power {
         | Request::Rerun(_)
         | Request::StopJob(_)
         | Request::Background(_)
+        | Request::RunCommand(_)
         | Request::Restart(_)
         | Request::SetMode(_)
         | Request::Shutdown(_) => Power::Drive,
@@ -230,6 +233,7 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             let session = registry.find(&background.session).await?;
             session.background(connection.name()).await.map(Response::Moving)
         }
+        Request::RunCommand(run) => run_command(connection, run).await,
         Request::ShowEnv(show) => {
             let session = registry.find(&show.session).await?;
             session.env().await.map(Response::Environment)
@@ -259,6 +263,17 @@ pub(super) async fn serve(connection: &mut Connection, request: Request) -> Resu
             Ok(done())
         }
     }
+}
+
+async fn run_command(connection: &Connection, run: RunCommand) -> Result<Response, WireError> {
+    let text = run.command.trim();
+    if text.is_empty() || text.contains('\0') || run.command.len() > COMMAND_MAX {
+        let hint = &format!("give a line of text, at most {COMMAND_MAX} bytes");
+        return Err(error(ErrorCode::BadRequest, "this is no command that bash can take", hint));
+    }
+    let session = connection.server.registry.find(&run.session).await?;
+    session.run_command(run.call, run.command, connection.name()).await?;
+    Ok(done())
 }
 
 async fn take_back(connection: &Connection, undo: Undo) -> Result<Response, WireError> {

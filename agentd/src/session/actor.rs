@@ -11,11 +11,11 @@ mod info;
 mod jobs;
 pub(super) mod wishes;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::ids::{PromptId, Seq, SessionId, Timestamp, UndoId};
+use proto::ids::{CallId, PromptId, Seq, SessionId, Timestamp, UndoId};
 use proto::response::Undone;
 use proto::secret::EnvVars;
 use tokio::sync::{Notify, mpsc};
@@ -60,6 +60,8 @@ pub(super) struct Actor {
     pub(super) undos: HashMap<UndoId, Seq>,
     /// Clients that wait for the row of an undo.
     pub(super) undo_waiters: Vec<(UndoId, Reply<Undone>)>,
+    /// Commands that users ran, by the ids of their clients.
+    pub(super) entered: HashSet<CallId>,
     pub(super) fanout: Fanout,
     /// Told by clients that go.
     pub(super) left: Arc<Notify>,
@@ -90,6 +92,7 @@ impl Actor {
             prompts: HashMap::new(),
             undos: HashMap::new(),
             undo_waiters: Vec::new(),
+            entered: HashSet::new(),
             fanout: Fanout::default(),
             left: Arc::default(),
             open: OpenPieces::default(),
@@ -111,6 +114,7 @@ impl Actor {
         self.head = Seq(0);
         self.prompts.clear();
         self.undos.clear();
+        self.entered.clear();
         self.auditor = Auditor::default();
         // The store keeps these in step with the log, and knows better where rows came from another session.
         let (name, archived) = (self.row.name.clone(), self.row.archived);
@@ -154,6 +158,9 @@ impl Actor {
             }
             Entry::CallFinished(_) => self.open.end_output(),
             Entry::UndoEnded(result) => self.undo_over(seq, result),
+            Entry::CommandEntered(entered) => {
+                self.entered.insert(entered.call);
+            }
             Entry::Created(_)
             | Entry::PromptWithdrawn { .. }
             | Entry::TurnStarted { .. }

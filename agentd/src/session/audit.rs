@@ -32,6 +32,8 @@ struct Seen {
     started: bool,
     by: Option<Decider>,
     reason: Option<String>,
+    /// By the user, not by the model.
+    entered: bool,
 }
 
 impl Auditor {
@@ -46,6 +48,10 @@ impl Auditor {
                         self.calls.insert(call.call, seen(call));
                     }
                 }
+            }
+            Entry::CommandEntered(entered) => {
+                self.calls.clear();
+                self.calls.insert(entered.call, Seen::entered(&entered.command));
             }
             Entry::ApprovalAsked { approval, expect, .. } => {
                 if let Some(seen) = self.calls.get_mut(&approval.call) {
@@ -211,8 +217,22 @@ impl Seen {
         }
     }
 
+    /// A command of the user's: nobody had to be asked.
+    fn entered(command: &str) -> Self {
+        Self {
+            tool: call::BASH.to_owned(),
+            command: command.to_owned(),
+            cwd: None,
+            asked: false,
+            started: false,
+            by: None,
+            reason: None,
+            entered: true,
+        }
+    }
+
     fn allowed(&mut self, by: &Decider) {
-        self.asked |= stands_in(by);
+        self.asked |= stands_in(by) && !self.entered;
         self.by = Some(by.clone());
     }
 }
@@ -242,7 +262,16 @@ fn seen(call: &StoredCall) -> Seen {
         },
         StoredInput::Broken(_) => call.tool.clone(),
     };
-    Seen { tool: call.tool.clone(), command, cwd: None, asked: false, started: false, by: None, reason: None }
+    Seen {
+        tool: call.tool.clone(),
+        command,
+        cwd: None,
+        asked: false,
+        started: false,
+        by: None,
+        reason: None,
+        entered: false,
+    }
 }
 
 /// The words the model was given, which hold the reason.

@@ -52,6 +52,8 @@ pub(super) struct CallJob {
     pub session_rules: Vec<String>,
     /// The session's background commands, for the tools that speak of them.
     pub jobs: Vec<JobStart>,
+    /// A user runs it, not the model.
+    pub entered: bool,
     /// A restart of the shell stands behind it in the same reply.
     pub restart_follows: bool,
     /// Run it; else only find out what it would do.
@@ -167,7 +169,8 @@ async fn execute(
         Ok(parsed) => parsed,
         Err(result) => return ended(job.call, result, 0),
     };
-    let deadline = context.config().shell.deadline.get();
+    // Who runs a command by hand sees it run, and may take as long as a shell allows.
+    let deadline = if job.entered { shell.limits().deadline_max } else { context.config().shell.deadline.get() };
     let deadline = if job.restart_follows { deadline.min(RESTART_PATIENCE) } else { deadline };
     let spec =
         RunSpec { call: job.call, expect: order.expect.clone(), again: order.again, deadline, jobs: job.jobs.clone() };

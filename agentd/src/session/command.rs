@@ -1,7 +1,7 @@
 //! What clients want of a session, and what they get.
 
 use proto::approval::{Decider, Verdict};
-use proto::ids::{ApprovalId, JobId, PromptId, Seq};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, Seq};
 use proto::job::{Environment, Job, JobOutput, Moving};
 use proto::mode::Mode;
 use proto::response::{Accepted, Answered, Attendee, SessionInfo, SessionState, Undone, WireError};
@@ -73,6 +73,12 @@ pub(super) enum Command {
         op: FileOp,
         resting: bool,
         reply: Reply<FileReply>,
+    },
+    Run {
+        call: CallId,
+        command: String,
+        by: String,
+        reply: Reply<()>,
     },
     Jobs {
         reply: Reply<Vec<Job>>,

@@ -379,6 +379,7 @@ fn job_of(machine: &Machine, call: CallId) -> Option<CallJob> {
         mode: machine.mode(),
         jobs: machine.jobs().all().cloned().collect(),
         session_rules: machine.session_rules().map(str::to_owned).collect(),
+        entered: machine.is_entered(call),
         restart_follows: machine.restart_follows(call),
         run: None,
     })

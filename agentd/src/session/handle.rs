@@ -1,7 +1,7 @@
 //! A session's face for the server: each wish of a client as a call.
 
 use proto::approval::{Decider, Verdict};
-use proto::ids::{ApprovalId, JobId, PromptId, SessionId, UndoId};
+use proto::ids::{ApprovalId, CallId, JobId, PromptId, SessionId, UndoId};
 use proto::job::{Environment, Job, JobOutput, Moving};
 use proto::mode::Mode;
 use proto::response::{Accepted, Answered, Attendee, ErrorCode, SessionChanges, SessionInfo, Undone, WireError};
@@ -129,6 +129,14 @@ impl SessionHandle {
     pub async fn changes(&self) -> Result<SessionChanges, WireError> {
         let reply = self.ask(|reply| Command::Look { op: FileOp::Changes {}, resting: false, reply }).await?;
         tools::undo::changes(&reply)
+    }
+
+    /// Runs a command of the user's own in its shell; the answer means that this is on disk.
+    ///
+    /// # Errors
+    /// While anything else runs.
+    pub async fn run_command(&self, call: CallId, command: String, by: String) -> Result<(), WireError> {
+        self.ask(|reply| Command::Run { call, command, by, reply }).await
     }
 
     /// Its background commands.

@@ -70,6 +70,9 @@ impl Actor {
             }
             Command::Undo { order, reply } => self.undo(order, reply).await,
             Command::Look { op, resting, reply } => self.look(op, resting, reply),
+            Command::Run { call, command, by, reply } => {
+                let _ = reply.send(self.run_command(call, command, by).await);
+            }
             Command::Jobs { reply } => self.look_at_jobs(Look::List(reply)),
             Command::JobIds { reply } => {
                 let _ = reply.send(Ok(self.machine.jobs().all().map(|start| start.job).collect()));

@@ -14,6 +14,7 @@ use tracing::Level;
 
 use super::machine::name_of;
 use crate::store::entry::{Entry, StoredCall, StoredInput, StoredKind};
+use crate::tools::call::BASH;
 
 /// The level of what calls do: the audit ([`crate::journal`]) says it already, and only to the journal.
 const CALLS: Level = Level::DEBUG;
@@ -108,6 +109,15 @@ impl Trail {
                         self.calls.insert(call.call, OpenCall::of(call));
                     }
                 }
+            }
+            Entry::CommandEntered(entered) => {
+                let open = OpenCall {
+                    tool: BASH.to_owned(),
+                    command: Some(entered.command.clone()),
+                    approved_by: Some(entered.by.clone()),
+                    path: None,
+                };
+                self.calls.insert(entered.call, open);
             }
             Entry::CallStarted { call, allowed_by, .. } => {
                 if let Some(open) = self.calls.get_mut(call) {
@@ -281,6 +291,9 @@ impl Trail {
             Entry::JobsTold { .. } => Line::new(Level::DEBUG, "model told of jobs"),
             Entry::WakesSpent { wakes } => {
                 Line::new(Level::WARN, format!("jobs began {wakes} turns in a row; no more without a prompt"))
+            }
+            Entry::CommandEntered(entered) => {
+                Line { call: Some(entered.call), ..info("a user runs a command").by(&entered.by) }
             }
             Entry::Forked(forked) => info(&format!("forked from {} at {}", forked.from, forked.at)).by(&forked.by),
             Entry::UndoStarted(order) => info("undo started").by(&order.by),

@@ -290,6 +290,23 @@ pub enum Entry {
     },
     /// The rows before this one are another session's; this session goes on from there.
     Forked(Forked),
+    /// A user runs a command in the session's shell: a turn of its own.
+    CommandEntered(EnteredCommand),
+}
+
+/// A command that a user runs in the session's shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnteredCommand {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its call; the client made the id.
+    pub call: CallId,
+    /// The command.
+    pub command: String,
+    /// Who runs it.
+    pub by: String,
+    /// When it was entered.
+    pub at: Timestamp,
 }
 
 /// What was so when a call was allowed, and must be so when it runs: what was shown is what runs.
@@ -381,6 +398,7 @@ impl Entry {
             Self::JobsTold { .. } => "jobs_told",
             Self::WakesSpent { .. } => "wakes_spent",
             Self::Forked(_) => "forked",
+            Self::CommandEntered(_) => "command_entered",
         }
     }
 }

@@ -74,6 +74,7 @@ fn text_of(entry: &Entry) -> Option<String> {
         }
         Entry::Compacted(summary) => summary.summary.clone()?,
         Entry::Steered { text, .. } => text.clone(),
+        Entry::CommandEntered(entered) => entered.command.clone(),
         Entry::JobEnded(end) => end.text.clone(),
         Entry::Created(_)
         | Entry::PromptWithdrawn { .. }

@@ -248,6 +248,7 @@ fn touch(transaction: &Transaction<'_>, session: SessionId, row: &NewRow) -> Res
         | Entry::Rewound { .. }
         | Entry::ThinkingStripped { .. }
         | Entry::Forked(_)
+        | Entry::CommandEntered(_)
         | Entry::UndoStarted(_)
         | Entry::UndoEnded(_)
         | Entry::RuleKept { .. }

@@ -128,6 +128,13 @@ pub(crate) fn entries(events: &[Event]) -> Vec<Entry> {
             | EventBody::BackgroundAsked(_)) => {
                 entries.extend(jobs::event(body, EXPORT_COLUMNS).into_iter().map(Entry::Line));
             }
+            EventBody::CommandEntered(it) => {
+                since = event.at;
+                usage = Usage::default();
+                let title = format!("$ {}", it.command.trim());
+                entries.push(Entry::Line(notes::remark(&format!("run by {}", it.by))));
+                calls.insert(it.call, (title, Some(it.command.clone())));
+            }
             EventBody::TurnWoken(_) => {
                 since = event.at;
                 usage = Usage::default();

@@ -1,7 +1,7 @@
 //! What clients ask of a session beyond a word: checks first, then the machine, then the answer.
 
 use proto::approval::{Approval, Choice, Decider, Verdict};
-use proto::ids::{ApprovalId, Seq};
+use proto::ids::{ApprovalId, CallId, Seq};
 use proto::mode::Mode;
 use proto::response::{Accepted, Answered, ErrorCode, Undone, WireError};
 use proto::shim::files::{FileOp, FileReply};
@@ -138,6 +138,27 @@ impl Actor {
         settings.effort = wish.effort.unwrap_or(settings.effort);
         settings.max_tokens = wish.max_tokens.unwrap_or(settings.max_tokens);
         self.take(Input::SettingsAsked { settings, by }).await;
+        self.stored(())
+    }
+
+    /// A command of the user's own.
+    pub(in crate::session) async fn run_command(
+        &mut self,
+        call: CallId,
+        command: String,
+        by: String,
+    ) -> Result<(), WireError> {
+        if self.entered.contains(&call) {
+            return Ok(());
+        }
+        self.check_served()?;
+        if !matches!(self.machine.phase(), Phase::Idle) {
+            return Err(conflict(
+                "the session's shell is at work; a command of yours runs when it rests",
+                "wait, end what runs with `agentctl interrupt`, or move it away with `agentctl background`",
+            ));
+        }
+        self.take(Input::CommandEntered { call, command, by }).await;
         self.stored(())
     }
 

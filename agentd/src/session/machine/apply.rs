@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::account::Account;
 use super::call::{Approved, Asked, Call, CallState, Calling, Closed, Unwritten};
+use super::entering::ran_text;
 use super::jobs::Jobs;
 use super::state::{CLOSED_KEPT, Machine, Pause, Paused, Phase, Try, Turn};
 use crate::content::Part;
@@ -102,6 +103,7 @@ impl Machine {
                 }
             }
             Entry::TurnEnded { .. } => self.phase = Phase::Idle,
+            Entry::CommandEntered(entered) => self.enter(entered),
             Entry::UndoStarted(order) => self.phase = Phase::Undoing(order.clone()),
             Entry::UndoEnded(result) => {
                 // It stands before the next prompt, in the same message.
@@ -189,6 +191,7 @@ impl Machine {
         let Some(at) = self.queue.iter().position(|queued| queued.prompt == prompt) else { return };
         let Some(queued) = self.queue.remove(at) else { return };
         self.tell_mode();
+        self.tell_ran();
         self.mark(prompt, &queued.text);
         self.forget_raised();
         self.push_user(text_block(&queued.text));
@@ -262,6 +265,12 @@ impl Machine {
                 | CallState::Approved(_)
                 | CallState::Running { .. } => return,
             }
+        }
+        if let Some(command) = &turn.entered {
+            let turn = turn.clone();
+            self.ran.push(ran_text(command, result));
+            self.phase = Phase::Ready(turn);
+            return;
         }
         // All results in one user message, in the order of the calls, nothing else beside them.
         let mut turn = turn.clone();

@@ -81,6 +81,7 @@ impl Run<'_> {
                     self.next_turn();
                 }
             }
+            Input::CommandEntered { call, command, by } => self.command_entered(call, command, by),
             Input::JobStarted { call, new } => self.job_started(call, *new),
             Input::JobEnded { job, report } => self.job_ended(job, *report),
             Input::JobSilent { job, output_bytes } => self.job_silent(job, output_bytes),
@@ -116,6 +117,9 @@ impl Run<'_> {
         if turn.stopping {
             self.end_turn(id, TurnOutcome::Interrupted {});
             return;
+        }
+        if turn.entered.is_some() {
+            return self.end_turn(id, TurnOutcome::Done {});
         }
         let turn = turn.clone();
         if let Some((kind, why)) = self.limit_reached(&turn) {
@@ -223,9 +227,11 @@ impl Run<'_> {
         if !matches!(call.state, CallState::Running { .. }) {
             return;
         }
+        let entered = self.machine.turn().is_some_and(|turn| turn.entered.is_some());
         let result = match call.runs() {
-            Some(input) => hint::with_hint(result, &call.tool, input, &self.machine.hinted),
-            None => result,
+            // Hints are for the model's calls.
+            Some(input) if !entered => hint::with_hint(result, &call.tool, input, &self.machine.hinted),
+            Some(_) | None => result,
         };
         let result = if call.edited.is_some() { call.told_of_edit(result) } else { result };
         self.finish(id, result, duration_ms);

@@ -156,6 +156,15 @@ pub enum Input {
         /// Who.
         by: String,
     },
+    /// A user runs a command in the session's shell; asked only when nothing runs.
+    CommandEntered {
+        /// The id that its client made.
+        call: CallId,
+        /// The command.
+        command: String,
+        /// Who.
+        by: String,
+    },
     /// A client archived the session.
     ArchiveAsked {
         /// Who.

@@ -187,6 +187,7 @@ impl Machine {
     /// A turn begins without a prompt.
     pub(super) fn begin_woken(&mut self, id: TurnId, approve: ApproveMode, began: Timestamp) {
         self.jobs.woken();
+        self.tell_ran();
         self.tell_jobs();
         self.tell_mode();
         self.forget_raised();

@@ -10,6 +10,7 @@
 //!    │                  │ reply with calls                                  │
 //!    │                  ▼                                                   │
 //!    ├── undo ended ◀── Undoing ◀── undo asked (only when Idle)                 │
+//!    ├── a user's command: Calling, without requests (only when Idle)           │
 //!    └── turn ended  Calling: waiting → assessing → (asking → approved) → running → done, one after the other
 //! ```
 //!
@@ -27,6 +28,7 @@ mod call;
 mod compacting;
 mod decide;
 mod effect;
+mod entering;
 mod failing;
 mod input;
 mod jobs;

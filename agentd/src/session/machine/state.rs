@@ -78,6 +78,8 @@ pub struct Machine {
     pub(super) raised: BTreeMap<PauseKind, u32>,
     /// Notes that the model has not had yet.
     pub(super) notes: Vec<String>,
+    /// What users ran since the model was last asked something.
+    pub(super) ran: Vec<String>,
     pub(super) rewind: Option<Mark>,
     /// Not from the log: decisions that depend on it are in the log.
     pub(super) surroundings: Surroundings,
@@ -140,6 +142,8 @@ pub struct Turn {
     pub compactions: u32,
     /// A compaction that a client asked for, and nothing else.
     pub standalone: bool,
+    /// The command that a user runs, and nothing else.
+    pub(super) entered: Option<String>,
     /// Its last calls with their results, as hashes.
     pub(super) recent: Vec<u64>,
 }
@@ -160,6 +164,7 @@ impl Turn {
             compacting: None,
             compactions: 0,
             standalone: false,
+            entered: None,
             recent: Vec::new(),
         }
     }
@@ -224,6 +229,7 @@ impl Machine {
             settings: None,
             raised: BTreeMap::new(),
             notes: Vec::new(),
+            ran: Vec::new(),
             rewind: None,
             surroundings: Surroundings::default(),
         }
@@ -334,16 +340,6 @@ impl Machine {
             | Phase::Backoff(turn, ..)
             | Phase::Paused(turn, _)
             | Phase::Calling(turn, _) => Some(turn),
-        }
-    }
-
-    /// When [`super::Input::TimerFired`] is due.
-    #[must_use]
-    pub fn deadline(&self) -> Option<Timestamp> {
-        match &self.phase {
-            Phase::Backoff(_, _, pause) => Some(pause.until),
-            Phase::Calling(..) | Phase::Paused(..) => self.asking().map(|approval| approval.expires_at),
-            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Undoing(_) => None,
         }
     }
 }

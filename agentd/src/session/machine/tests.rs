@@ -1,6 +1,7 @@
 //! Claims about the machine: tables for the named cases, a property for everything else in [`lives`].
 
 mod approving;
+mod entering;
 mod jobs;
 mod lives;
 mod model_work;

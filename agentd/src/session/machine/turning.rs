@@ -2,12 +2,25 @@
 
 use proto::approval::{Decider, Verdict};
 use proto::event::TurnOutcome;
+use proto::ids::Timestamp;
 
 use super::call::CallState;
 use super::decide::Run;
 use super::effect::Effect;
-use super::state::{Phase, Try};
+use super::state::{Machine, Phase, Try};
 use crate::store::entry::Entry;
+
+impl Machine {
+    /// When [`super::Input::TimerFired`] is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match &self.phase {
+            Phase::Backoff(_, _, pause) => Some(pause.until),
+            Phase::Calling(..) | Phase::Paused(..) => self.asking().map(|approval| approval.expires_at),
+            Phase::Idle | Phase::Ready(_) | Phase::Requesting(..) | Phase::Undoing(_) => None,
+        }
+    }
+}
 
 impl Run<'_> {
     pub(super) fn interrupt(&mut self, by: String) {

@@ -33,6 +33,7 @@ enum Move {
     JobStop(u8),
     Archive,
     Mode(Mode),
+    Enter,
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -60,6 +61,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => any::<u8>().prop_map(Move::JobStop),
         1 => Just(Move::Archive),
         1 => prop_oneof![Just(Mode::Ask), Just(Mode::Plan), Just(Mode::Bypass)].prop_map(Move::Mode),
+        2 => Just(Move::Enter),
     ];
     proptest::collection::vec(one, 1..80)
 }
@@ -179,6 +181,7 @@ fn play(bench: &mut Bench, step: &Move, serial: &mut u32) {
             let job = bench.some_job(*pick);
             bench.step(Input::JobStopAsked { job, by: "t".into() });
         }
+        Move::Enter => drop(bench.enter()),
         // Seldom: most lives are to go on.
         Move::Archive if bench.now.is_multiple_of(3) => drop(bench.step(Input::ArchiveAsked { by: "t".into() })),
         Move::Reply(..) | Move::Fail(_) | Move::TooLong | Move::Archive => {}
@@ -221,6 +224,7 @@ fn check(bench: &Bench) {
         assert_eq!(history.iter().map(|message| told(message)).sum::<usize>(), undone, "each undo is told once");
     }
     check_jobs(bench);
+    check_entered(bench);
     let mut state: HashMap<CallId, u32> = HashMap::new();
     for entry in &bench.log {
         match entry {
@@ -269,6 +273,24 @@ fn check_jobs(bench: &Bench) {
         for text in waking {
             assert_eq!(all.matches(text.as_str()).count(), 1, "{text} was not told though nothing runs");
         }
+    }
+}
+
+/// What users ran is told once at most, and to the model alone: it stands in no turn of the model's.
+fn check_entered(bench: &Bench) {
+    let all: String =
+        bench.machine.history().iter().flat_map(|message| &message.content).map(JsonText::as_str).collect();
+    let commands = bench.log.iter().filter_map(|entry| match entry {
+        Entry::CommandEntered(entered) => Some(&entered.command),
+        _ => None,
+    });
+    let cut = |entry: &Entry| matches!(entry, Entry::Compacted(_));
+    let summed_up = bench.log.iter().any(cut);
+    let requesting = matches!(bench.machine.phase(), Phase::Requesting(..));
+    for command in commands {
+        let told = all.matches(&format!("$ {command}")).count();
+        assert!(told <= 1, "{command} was told {told} times");
+        assert!(told == 1 || !requesting || summed_up || bench.machine.is_compacting(), "{command} is not told of");
     }
 }
 
