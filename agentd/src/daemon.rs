@@ -145,6 +145,7 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     ready.say("READY");
     notify::ready();
     tracing::info!(pid = std::process::id(), socket = %paths.socket.display(), "serving");
+    crate::memory::give_back();
     let (ask, questions) = mpsc::channel(1);
     let serving = server.serve(listener, questions);
     let watchdog = watchdog::feed(watchdog::limit(), || answers(&ask, &context.store), notify::alive);

@@ -33,7 +33,11 @@ pub fn start(config: &LogConfig, env: &dyn Fn(&str) -> Option<String>) -> Option
     };
     let output = match env("JOURNAL_STREAM").filter(|stream| stderr_is(stream)).and_then(|_| journal()) {
         Some(layer) => layer.boxed(),
-        None => tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).boxed(),
+        // A line that cannot be written, on a full disk, must not be told of on the same descriptor: that panics.
+        None => {
+            let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+            lines.log_internal_errors(false).boxed()
+        }
     };
     let audit = config.audit_journal.then(journal).flatten();
     // A second start in one process (tests) keeps the first.

@@ -12,9 +12,10 @@ use super::Config;
 pub const SYSTEM_FILE: &str = "/etc/agentd/agentd.toml";
 
 /// Variables that begin like an override and are something else.
-const NOT_OVERRIDES: [&str; 8] = [
+const NOT_OVERRIDES: [&str; 9] = [
     "AGENTD_SOCKET",
     "AGENTD_BIN",
+    "AGENTD_FAULT",
     "AGENTD_CONFIG",
     "AGENTD_SCENARIO",
     "AGENTD_PROVIDER",

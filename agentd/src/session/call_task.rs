@@ -20,6 +20,7 @@ use super::machine::{Assessment, Input, Runnable};
 use super::news::News;
 use super::ruling::{self, Basis, Ruled};
 use crate::policy::{Reported, ShellFacts};
+use crate::faults::{self, Point};
 use crate::shell::recover::{self, Remains};
 use crate::shell::{Shell, ShellError, ShellLimits};
 use crate::store::entry::Expect;
@@ -88,6 +89,7 @@ pub(super) async fn run(
         tracing::error!(call = %job.call, "a tool call's task panicked");
         fault(&job)
     });
+    faults::reach(Point::CallOver);
     let _ = news.send(News::Happened(Box::new(input))).await;
 }
 
@@ -169,6 +171,7 @@ async fn execute(
     let deadline = if job.restart_follows { deadline.min(RESTART_PATIENCE) } else { deadline };
     let spec =
         RunSpec { call: job.call, expect: order.expect.clone(), again: order.again, deadline, jobs: job.jobs.clone() };
+    faults::reach(Point::CallToRun);
     match run_with_output(&spec, &parsed, shell, news).await {
         Ok(Ended { result, duration, job: new }) => {
             if let Some(new) = new {

@@ -21,6 +21,7 @@ use super::request_task::{self, RequestJob};
 use super::shell_task;
 use super::spec::Spec;
 use super::{job_task, keep_rule};
+use crate::faults::{self, Point};
 use crate::model::Conversation;
 use crate::shell::Shell;
 use crate::tools::undo;
@@ -118,7 +119,10 @@ impl Deeds {
                 }
             }
             Effect::CancelCall { call } => self.for_shell(Waiting::Cancel(call)),
-            Effect::ForgetCall { call } => self.for_shell(Waiting::Forget(call)),
+            Effect::ForgetCall { call } => {
+                faults::reach(Point::ToForget);
+                self.for_shell(Waiting::Forget(call));
+            }
             Effect::RunUndo(order) => self.undo(UndoTry { order, tries: 0 }),
             Effect::SyncJobs => self.sync_jobs(machine),
             Effect::StopJob { job } => self.stop_job(job),

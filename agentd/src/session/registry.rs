@@ -25,6 +25,7 @@ use super::shell_task::end_leftover;
 use super::spec::{Api, Source, Spec};
 use super::trail::Trail;
 use super::{Context, SessionHandle, profile, prompt, storage_error};
+use crate::faults::{self, Point};
 use crate::model::{Effort, tool_definitions};
 use crate::shell::recover;
 use crate::store::entry::{Created, Entry};
@@ -130,6 +131,7 @@ impl Registry {
         let entry = Arc::clone(&new.first.entry);
         self.context.store.create(new).await.map_err(|error| storage_error(&error))?;
         Trail::default().log(id, Seq(1), &entry, false);
+        faults::reach(Point::SessionMade);
         self.tell_left_out(id, now, instructions.left_out).await?;
         self.actor(row, Some(request.env)).await
     }

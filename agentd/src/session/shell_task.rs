@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Context;
 use super::news::News;
+use crate::faults::{self, Point};
 use crate::shell::{LaunchSpec, Shell, ShellLimits, recover};
 
 /// What is wanted.
@@ -83,7 +84,10 @@ async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: She
         extra_roots: context.config().workspace.extra_roots.clone(),
     };
     match Shell::launch(spec).await {
-        Ok(shell) => News::ShellUp { shell, launched: true },
+        Ok(shell) => {
+            faults::reach(Point::ShellStarted);
+            News::ShellUp { shell, launched: true }
+        }
         Err(error) => {
             tracing::warn!(session = %order.session, %error, "no shell");
             News::ShellFailed { error: error.to_string() }

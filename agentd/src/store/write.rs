@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::search::{self, Page};
 use super::{AuditSink, NewRow, NewSession, StoreError, audit};
 use crate::store::entry::{Created, Entry};
+use crate::faults::{self, Point};
 
 /// Jobs in one transaction: enough to share an fsync among all sessions, few enough to keep the first waiter's delay low.
 const GROUP_MAX: usize = 64;
@@ -102,12 +103,30 @@ fn answer(job: Job, result: Result<(), StoreError>) {
 }
 
 fn commit(connection: &mut Connection, group: &[Job]) -> Result<Vec<AuditRow>, StoreError> {
+    let written = try_commit(connection, group);
+    written.map_err(|error| if no_room(connection, &error) { StoreError::Full } else { error })
+}
+
+/// Whether the last write failed because there is no room for it: SQLite itself says so of a full disk only, and calls a
+/// quota or a limit on the file's size an I/O error.
+fn no_room(connection: &Connection, error: &StoreError) -> bool {
+    if !matches!(error, StoreError::Sqlite(_)) {
+        return false;
+    }
+    // SAFETY: the handle is open as long as the connection, and the function only reads a number from it.
+    let errno = unsafe { rusqlite::ffi::sqlite3_system_errno(connection.handle()) };
+    [libc::ENOSPC, libc::EDQUOT, libc::EFBIG].contains(&errno)
+}
+
+fn try_commit(connection: &mut Connection, group: &[Job]) -> Result<Vec<AuditRow>, StoreError> {
     let transaction = connection.transaction()?;
     let mut audited = Vec::new();
     for job in group {
         apply(&transaction, job, &mut audited)?;
     }
+    faults::reach(Point::Inserted);
     transaction.commit()?;
+    faults::reach(Point::Committed);
     Ok(audited)
 }
 
