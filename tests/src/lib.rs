@@ -19,6 +19,7 @@ pub mod client;
 pub mod corpus;
 pub mod ctl;
 pub mod daemon;
+pub mod delivery;
 pub mod machine;
 pub mod model_server;
 pub mod processes;

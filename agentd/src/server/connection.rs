@@ -17,8 +17,9 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::peer::{self, Peer};
-use super::wire_io::{Reader, Received, Writer};
+use super::wire_io::{self, Outbound, Reader, Received, Writer};
 use super::{Server, dispatch};
+use crate::faults::{self, Point};
 
 /// Frames that may wait for one client's writer. Subscriptions have queues of their own before this one; a reader that
 /// waits here reads no further requests.
@@ -32,7 +33,8 @@ pub(super) struct Connection {
     pub(super) server: Arc<Server>,
     pub(super) role: Role,
     pub(super) client: ClientInfo,
-    pub(super) frames: mpsc::Sender<ServerFrame>,
+    pub(super) codec: Codec,
+    pub(super) frames: mpsc::Sender<Outbound>,
     /// One pump per attached session.
     pub(super) pumps: JoinSet<()>,
     pub(super) attached: HashMap<SessionId, AbortHandle>,
@@ -106,6 +108,7 @@ async fn serve(server: &Arc<Server>, stream: UnixStream, peer: &Peer, preface: P
         server: Arc::clone(server),
         role: preface.role,
         client: ClientInfo { program: format!("pid {}", peer.pid), terminal: peer.terminal.clone() },
+        codec: preface.codec,
         frames,
         pumps: JoinSet::new(),
         attached: HashMap::new(),
@@ -125,6 +128,7 @@ async fn serve(server: &Arc<Server>, stream: UnixStream, peer: &Peer, preface: P
                     Ok(response) => ResponseResult::Ok(response),
                     Err(error) => ResponseResult::Error(error),
                 };
+                faults::reach(Point::Served);
                 connection.send(ServerFrame::Response(ResponseFrame { id: frame.id, result })).await;
                 dispatch::start_pumps(&mut connection);
             }
@@ -160,7 +164,7 @@ async fn serve(server: &Arc<Server>, stream: UnixStream, peer: &Peer, preface: P
 impl Connection {
     /// Queues a frame; a writer that is gone is noticed by the reader's loop.
     pub(super) async fn send(&self, frame: ServerFrame) {
-        let _ = self.frames.send(frame).await;
+        let _ = self.frames.send(frame.into()).await;
     }
 
     /// The client as others see it.
@@ -179,14 +183,14 @@ impl Connection {
 }
 
 /// Writes frames as they come; those that wait together go out together.
-async fn write_frames(mut writer: Writer, mut queue: mpsc::Receiver<ServerFrame>) {
+async fn write_frames(mut writer: Writer, mut queue: mpsc::Receiver<Outbound>) {
     let mut batch = Vec::with_capacity(WRITER_QUEUE_MAX);
     while queue.recv_many(&mut batch, WRITER_QUEUE_MAX).await > 0 {
         for frame in batch.drain(..) {
-            let bytes = match writer.encode(&frame) {
+            let bytes = match writer.encode(frame) {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    tracing::error!(%error, "a frame cannot be written and is left out");
+                    wire_io::left_out(&error);
                     continue;
                 }
             };

@@ -12,7 +12,7 @@ use proto::response::{
 };
 
 use super::connection::Connection;
-use super::subscription::Source;
+use super::subscription::{Destination, Source};
 use super::{convert, jobs, subscription};
 use crate::config::ProviderKind;
 use crate::session::finding::{Found, resting};
@@ -304,7 +304,8 @@ pub(super) fn start_pumps(connection: &mut Connection) {
     for pending in std::mem::take(&mut connection.pending) {
         let id = pending.session;
         let server = std::sync::Arc::clone(&connection.server);
-        let pump = subscription::pump(server, id, pending.since, pending.source, connection.frames.clone());
+        let to = Destination { codec: connection.codec, frames: connection.frames.clone() };
+        let pump = subscription::pump(server, id, pending.since, pending.source, to);
         connection.attached.insert(id, connection.pumps.spawn(pump));
     }
 }

@@ -3,15 +3,18 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use proto::frame::FrameError;
+use proto::handshake::Codec;
 use proto::ids::{Seq, SessionId};
 use proto::response::{Attendee, CaughtUp, EventFrame, Lagged, Presence, ServerFrame};
 use tokio::sync::mpsc;
 
-use super::Server;
-use super::convert;
+use super::wire_io::{self, Outbound};
+use super::{Server, convert};
 use crate::session::Subscription;
 use crate::session::fanout::Outgoing;
-use crate::store::SessionRow;
+use crate::store::{LogRow, SessionRow};
 
 /// Rows read from the store at once.
 const PAGE: u32 = 500;
@@ -29,21 +32,22 @@ pub(super) enum Source {
     },
 }
 
+/// The client's writer, and what it writes.
+pub(super) struct Destination {
+    pub(super) codec: Codec,
+    pub(super) frames: mpsc::Sender<Outbound>,
+}
+
 /// Pumps until the client goes or is cut off. However this ends, the queue goes with it, and with that the client's place in
 /// the session's fan-out.
-pub(super) async fn pump(
-    server: Arc<Server>,
-    id: SessionId,
-    since: Seq,
-    source: Source,
-    frames: mpsc::Sender<ServerFrame>,
-) {
+pub(super) async fn pump(server: Arc<Server>, id: SessionId, since: Seq, source: Source, to: Destination) {
+    let Destination { codec, frames } = to;
     let head = match &source {
         Source::Awake(subscription) => subscription.head,
         Source::Resting { row, .. } => row.head,
     };
     let Some(mut sent) = replay(&server, id, since, head, &frames).await else { return };
-    if frames.send(ServerFrame::CaughtUp(CaughtUp { session: id, seq: sent })).await.is_err() {
+    if frames.send(ServerFrame::CaughtUp(CaughtUp { session: id, seq: sent }).into()).await.is_err() {
         return;
     }
     let mut subscription = match source {
@@ -55,7 +59,7 @@ pub(super) async fn pump(
                 subscription
             }
             None => {
-                let _ = frames.send(ServerFrame::Lagged(Lagged { session: id, after: sent })).await;
+                let _ = frames.send(ServerFrame::Lagged(Lagged { session: id, after: sent }).into()).await;
                 return;
             }
         },
@@ -63,20 +67,31 @@ pub(super) async fn pump(
     while let Some(outgoing) = subscription.queue.recv().await {
         let frame = match outgoing {
             // Rows that came while the store was read are in both.
-            Outgoing::Row(row) if row.seq <= sent => continue,
+            Outgoing::Row(row) if row.what.seq <= sent => continue,
             Outgoing::Row(row) => {
-                sent = row.seq;
-                ServerFrame::Event(EventFrame { session: id, event: convert::event(&row) })
+                sent = row.what.seq;
+                let frame = |row: &LogRow| ServerFrame::Event(EventFrame { session: id, event: convert::event(row) });
+                encoded(row.frame(codec, |row| wire_io::encode(codec, &frame(row))))
             }
-            Outgoing::Live(live) => ServerFrame::Live(live.as_ref().clone()),
-            Outgoing::Presence(clients) => ServerFrame::Presence(Presence { session: id, clients: clients.to_vec() }),
+            Outgoing::Live(live) => {
+                encoded(live.frame(codec, |live| wire_io::encode(codec, &ServerFrame::Live(live.clone()))))
+            }
+            Outgoing::Presence(clients) => {
+                Some(ServerFrame::Presence(Presence { session: id, clients: clients.to_vec() }).into())
+            }
         };
-        if frames.send(frame).await.is_err() {
+        if let Some(frame) = frame
+            && frames.send(frame).await.is_err()
+        {
             return;
         }
     }
     // The queue closed: this client was too slow, or the session is gone.
-    let _ = frames.send(ServerFrame::Lagged(Lagged { session: id, after: sent })).await;
+    let _ = frames.send(ServerFrame::Lagged(Lagged { session: id, after: sent }).into()).await;
+}
+
+fn encoded(made: Result<Bytes, FrameError>) -> Option<Outbound> {
+    made.inspect_err(|error| wire_io::left_out(error)).ok().map(Outbound::Encoded)
 }
 
 /// Sends the rows after `since` up to `head`; returns the last one sent, or `None` when the client or the store fails.
@@ -85,7 +100,7 @@ async fn replay(
     session: SessionId,
     since: Seq,
     head: Seq,
-    frames: &mpsc::Sender<ServerFrame>,
+    frames: &mpsc::Sender<Outbound>,
 ) -> Option<Seq> {
     let mut sent = since;
     while sent < head {
@@ -93,7 +108,7 @@ async fn replay(
             Ok(rows) => rows,
             Err(error) => {
                 tracing::error!(%session, %error, "the log cannot be read");
-                let _ = frames.send(ServerFrame::Lagged(Lagged { session, after: sent })).await;
+                let _ = frames.send(ServerFrame::Lagged(Lagged { session, after: sent }).into()).await;
                 return None;
             }
         };
@@ -103,7 +118,7 @@ async fn replay(
         for row in rows.into_iter().filter(|row| row.seq <= head) {
             sent = row.seq;
             let frame = ServerFrame::Event(EventFrame { session, event: convert::event(&row) });
-            frames.send(frame).await.ok()?;
+            frames.send(frame.into()).await.ok()?;
         }
     }
     Some(sent)

@@ -31,6 +31,33 @@ pub(super) enum Received {
     End(Option<String>),
 }
 
+/// What waits for a client's writer.
+pub(super) enum Outbound {
+    /// A frame of its own.
+    Frame(Box<ServerFrame>),
+    /// The bytes of one that others get, too.
+    Encoded(Bytes),
+}
+
+impl From<ServerFrame> for Outbound {
+    fn from(frame: ServerFrame) -> Self {
+        Self::Frame(Box::new(frame))
+    }
+}
+
+/// A frame as the bytes of a codec.
+pub(super) fn encode(codec: Codec, frame: &ServerFrame) -> Result<Bytes, FrameError> {
+    match codec {
+        Codec::Bincode => frame::encode(frame).map(Bytes::from),
+        Codec::Json => frame::encode_line(frame).map(Bytes::from),
+    }
+}
+
+/// Tells of a frame that no codec can carry; the client's stream goes on without it.
+pub(super) fn left_out(error: &FrameError) {
+    tracing::error!(%error, "a frame cannot be written and is left out");
+}
+
 fn lengths() -> LengthDelimitedCodec {
     LengthDelimitedCodec::builder().max_frame_length(FRAME_BYTES_MAX).new_codec()
 }
@@ -81,10 +108,14 @@ impl Writer {
     }
 
     /// The frame as this client's bytes.
-    pub(super) fn encode(&self, message: &ServerFrame) -> Result<Bytes, FrameError> {
-        match self {
-            Self::Bincode(_) => frame::encode(message).map(Bytes::from),
-            Self::Json(_) => frame::encode_line(message).map(Bytes::from),
+    pub(super) fn encode(&self, outbound: Outbound) -> Result<Bytes, FrameError> {
+        let codec = match self {
+            Self::Bincode(_) => Codec::Bincode,
+            Self::Json(_) => Codec::Json,
+        };
+        match outbound {
+            Outbound::Frame(frame) => encode(codec, &frame),
+            Outbound::Encoded(bytes) => Ok(bytes),
         }
     }
 

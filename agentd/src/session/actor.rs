@@ -33,6 +33,7 @@ use super::serving::Served;
 use super::spec::Spec;
 use super::trail::Trail;
 use super::{Context, storage_error};
+use crate::faults::{self, Point};
 use crate::store::entry::Entry;
 use crate::store::{LogRow, NewRow, SessionRow, StoreError};
 
@@ -221,12 +222,12 @@ impl Actor {
             News::Progress { .. } if self.machine.is_compacting() => {}
             News::Progress { request, progress } => {
                 for live in self.open.progress(self.id, request, progress) {
-                    self.fanout.live(&Arc::new(live));
+                    self.fanout.live(live);
                 }
             }
             News::Output { call, chunk } => {
                 if let Some(live) = self.open.output(self.id, call, &chunk) {
-                    self.fanout.live(&Arc::new(live));
+                    self.fanout.live(live);
                 }
             }
             News::ShellUp { shell, launched } => {
@@ -303,18 +304,21 @@ impl Actor {
                 .collect();
             let done = self.context.store.append(self.id, rows.clone()).await?;
             self.perform(early);
+            faults::reach(Point::BegunEarly);
             done.await.map_err(|_| StoreError::Closed)??;
             for row in rows {
                 let entry = Arc::unwrap_or_clone(row.entry);
                 self.trail.log(self.id, row.seq, &entry, self.context.config().log.prompts);
                 self.context.spent.add(row.at, &entry);
                 self.note(row.seq, row.at, &entry);
-                self.fanout.row(&Arc::new(LogRow { seq: row.seq, at: row.at, entry }));
+                self.fanout.row(LogRow { seq: row.seq, at: row.at, entry });
             }
         } else {
             self.perform(early);
         }
+        faults::reach(Point::Published);
         self.perform(late);
+        faults::reach(Point::Begun);
         Ok(())
     }
 

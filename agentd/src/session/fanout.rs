@@ -1,9 +1,13 @@
 //! Fan-out: every attached client's queue. A slow client never slows a session: live pieces are dropped for it first
 //! (their offsets show the gap, and the finished row fills it), and when rows do not fit either it is cut off and told
 //! where to go on.
+//!
+//! What goes to all is one [`Shared`]: its bytes are made once for each codec, however many clients there are.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
+use proto::handshake::Codec;
 use proto::live::Live;
 use proto::response::Attendee;
 use tokio::sync::mpsc;
@@ -22,11 +26,43 @@ const LIVE_RESERVE: usize = QUEUE_MAX / 2;
 #[derive(Clone, Debug)]
 pub enum Outgoing {
     /// A row.
-    Row(Arc<LogRow>),
+    Row(Arc<Shared<LogRow>>),
     /// A piece of something unfinished.
-    Live(Arc<Live>),
+    Live(Arc<Shared<Live>>),
     /// Who is attached, now.
     Presence(Arc<[Attendee]>),
+}
+
+/// One thing for all clients of a session, and its frames as far as a client asked for them.
+#[derive(Debug)]
+pub struct Shared<T> {
+    /// The thing.
+    pub what: T,
+    bincode: OnceLock<Bytes>,
+    json: OnceLock<Bytes>,
+}
+
+impl<T> Shared<T> {
+    fn new(what: T) -> Arc<Self> {
+        Arc::new(Self { what, bincode: OnceLock::new(), json: OnceLock::new() })
+    }
+
+    /// The frame in a codec: made by the first client that wants it.
+    ///
+    /// # Errors
+    /// What `make` says.
+    pub fn frame<E>(&self, codec: Codec, make: impl FnOnce(&T) -> Result<Bytes, E>) -> Result<Bytes, E> {
+        let place = match codec {
+            Codec::Bincode => &self.bincode,
+            Codec::Json => &self.json,
+        };
+        if let Some(made) = place.get() {
+            return Ok(made.clone());
+        }
+        // Two that make it at once make the same.
+        let made = make(&self.what)?;
+        Ok(place.get_or_init(|| made).clone())
+    }
 }
 
 /// One attached client.
@@ -62,11 +98,12 @@ impl Fanout {
     }
 
     /// Sends a row to all; who has no room is cut off.
-    pub fn row(&mut self, row: &Arc<LogRow>) {
-        self.subscribers.retain(|subscriber| match subscriber.queue.try_send(Outgoing::Row(Arc::clone(row))) {
+    pub fn row(&mut self, row: LogRow) {
+        let row = Shared::new(row);
+        self.subscribers.retain(|subscriber| match subscriber.queue.try_send(Outgoing::Row(Arc::clone(&row))) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {
-                tracing::info!(client = %subscriber.client.program, seq = row.seq.0, "slow client cut off");
+                tracing::info!(client = %subscriber.client.program, seq = row.what.seq.0, "slow client cut off");
                 false
             }
             Err(TrySendError::Closed(_)) => false,
@@ -74,11 +111,12 @@ impl Fanout {
     }
 
     /// Sends a live piece to all who have room to spare.
-    pub fn live(&mut self, live: &Arc<Live>) {
+    pub fn live(&mut self, live: Live) {
+        let live = Shared::new(live);
         for subscriber in &self.subscribers {
             if subscriber.queue.capacity() > LIVE_RESERVE {
                 // A queue that closed is noticed at the next row.
-                let _ = subscriber.queue.try_send(Outgoing::Live(Arc::clone(live)));
+                let _ = subscriber.queue.try_send(Outgoing::Live(Arc::clone(&live)));
             }
         }
     }
@@ -87,7 +125,7 @@ impl Fanout {
     pub fn live_to(&self, id: SubscriberId, pieces: Vec<Live>) {
         if let Some(subscriber) = self.subscribers.iter().find(|subscriber| subscriber.id == id) {
             for piece in pieces {
-                let _ = subscriber.queue.try_send(Outgoing::Live(Arc::new(piece)));
+                let _ = subscriber.queue.try_send(Outgoing::Live(Shared::new(piece)));
             }
         }
     }
@@ -123,17 +161,36 @@ mod tests {
     use proto::ids::{CallId, Seq, SessionId, Timestamp};
     use proto::live::LiveOutput;
 
-    fn row(seq: u64) -> Arc<LogRow> {
-        Arc::new(LogRow { seq: Seq(seq), at: Timestamp(0), entry: Entry::Notice { text: String::new() } })
+    fn row(seq: u64) -> LogRow {
+        LogRow { seq: Seq(seq), at: Timestamp(0), entry: Entry::Notice { text: String::new() } }
     }
 
     fn client(program: &str) -> Attendee {
         Attendee { program: program.into(), terminal: String::new(), role: Role::Driver }
     }
 
-    fn live() -> Arc<Live> {
+    fn live() -> Live {
         let (session, call) = (SessionId::new(), CallId::new());
-        Arc::new(Live::Output(LiveOutput { session, call, offset: 0, bytes: 1, text: "x".into() }))
+        Live::Output(LiveOutput { session, call, offset: 0, bytes: 1, text: "x".into() })
+    }
+
+    #[test]
+    fn a_frame_is_made_once_for_all_clients_of_a_codec() {
+        let mut fanout = Fanout::default();
+        let mut queues: Vec<_> = (0..4).map(|_| fanout.add(client("")).1).collect();
+        fanout.row(row(7));
+        let made = std::cell::Cell::new(0);
+        for queue in &mut queues {
+            let Ok(Outgoing::Row(row)) = queue.try_recv() else { panic!("a row") };
+            for (codec, expected) in [(Codec::Bincode, "b7"), (Codec::Json, "j7")] {
+                let frame = row.frame(codec, |row| {
+                    made.set(made.get() + 1);
+                    Ok::<_, ()>(Bytes::from(format!("{}{}", &expected[..1], row.seq.0)))
+                });
+                assert_eq!(frame.unwrap(), expected);
+            }
+        }
+        assert_eq!(made.get(), 2);
     }
 
     #[test]
@@ -141,20 +198,20 @@ mod tests {
         let mut fanout = Fanout::default();
         let (_, mut slow) = fanout.add(client(""));
         for _ in 0..QUEUE_MAX * 2 {
-            fanout.live(&live());
+            fanout.live(live());
         }
         for seq in 1..=LIVE_RESERVE as u64 {
-            fanout.row(&row(seq));
+            fanout.row(row(seq));
         }
         assert_eq!(fanout.clients().len(), 1, "rows still fit");
         for seq in 0..QUEUE_MAX as u64 {
-            fanout.row(&row(1_000 + seq));
+            fanout.row(row(1_000 + seq));
         }
         assert!(fanout.clients().is_empty(), "cut off");
         let mut rows = Vec::new();
         while let Ok(frame) = slow.try_recv() {
             if let Outgoing::Row(row) = frame {
-                rows.push(row.seq.0);
+                rows.push(row.what.seq.0);
             }
         }
         let first: Vec<u64> = rows.iter().copied().take(LIVE_RESERVE).collect();
@@ -177,8 +234,8 @@ mod tests {
         let (_, _slow) = fanout.add(client(""));
         let (_, mut quick) = fanout.add(client(""));
         for seq in 1..=3 * QUEUE_MAX as u64 {
-            fanout.row(&row(seq));
-            assert!(matches!(quick.try_recv(), Ok(Outgoing::Row(got)) if got.seq.0 == seq));
+            fanout.row(row(seq));
+            assert!(matches!(quick.try_recv(), Ok(Outgoing::Row(got)) if got.what.seq.0 == seq));
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::reply::{Block, Message, SIGNATURE};
 
 /// Pieces of a block's text or input are this long, so that a short reply has several deltas.
-const PIECE_BYTES: usize = 12;
+pub(super) const PIECE_BYTES: usize = 12;
 
 /// Blocks over this size come in big pieces: a megabyte in twelve-byte deltas is a test of patience only.
 const BIG_BLOCK_BYTES: usize = 4096;

@@ -33,6 +33,12 @@ pub use self::received::{Received, ToolResult};
 pub use self::reply::{Block, Reply};
 use crate::wait::PATIENCE;
 
+/// Events of a message before the first piece of its first block.
+pub const EVENTS_BEFORE_TEXT: usize = 3;
+
+/// Bytes of a piece of text that one event carries.
+pub const PIECE_BYTES: usize = events::PIECE_BYTES;
+
 type Handler = Arc<dyn Fn(&Received) -> Reply + Send + Sync>;
 
 /// The server, serving from its start to its drop.

@@ -2,6 +2,8 @@
 //!
 //! A [`Reply`] is data. [`super::serve`] plays it.
 
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -106,6 +108,17 @@ pub(super) struct Delivery {
     pub(super) pause: Duration,
     pub(super) cut: Option<Cut>,
     pub(super) holds: Vec<(usize, Gate)>,
+    pub(super) note: Option<Note>,
+}
+
+/// Told of each event just before it is written.
+#[derive(Clone)]
+pub(super) struct Note(pub(super) Arc<dyn Fn(usize) + Send + Sync>);
+
+impl fmt::Debug for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Note")
+    }
 }
 
 /// Where a connection is cut.
@@ -254,6 +267,13 @@ impl Reply {
     #[must_use]
     pub fn hold_after_events(mut self, events: usize, gate: &Gate) -> Self {
         self.delivery.holds.push((events, gate.clone()));
+        self
+    }
+
+    /// Calls `note` with each event's number, from 0, just before it is written.
+    #[must_use]
+    pub fn noting(mut self, note: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        self.delivery.note = Some(Note(Arc::new(note)));
         self
     }
 

@@ -130,6 +130,9 @@ async fn deliver(chunks: &Chunks, events: Vec<Vec<u8>>, delivery: Delivery) -> O
         if !delivery.pause.is_zero() {
             tokio::time::sleep(delivery.pause).await;
         }
+        if let Some(note) = &delivery.note {
+            (note.0)(index);
+        }
         let size = delivery.piece.unwrap_or(event.len()).max(1);
         for piece in event.chunks(size) {
             let piece = &piece[..piece.len().min(left)];
