@@ -50,7 +50,7 @@ soak: build
 load:
 	$(CARGO) build --quiet --release -p agentd -p agentctl
 	AGENTD_TEST_BIN_DIR="$(CURDIR)/target/release" AGENTD_LOAD=full \
-	  $(CARGO) test --quiet -p agentd-tests --test load -- --nocapture --test-threads 1
+	  $(CARGO) test --quiet -p agentd-tests --test load --test delivery -- --nocapture --test-threads 1
 
 check: fmt deny
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings

@@ -24,6 +24,24 @@ pub fn agentctl() -> PathBuf {
     directory().join("agentctl")
 }
 
+/// The daemon with fault points; built when it is asked for, beside the other.
+///
+/// # Panics
+/// When it does not build.
+#[must_use]
+pub fn agentd_faults() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["build", "--quiet", "-p", "agentd", "--features", "faults", "--bin", "agentd-faults"]);
+        let output = cargo.current_dir(repository()).output().expect("cargo runs");
+        assert!(output.status.success(), "agentd-faults:\n{}", String::from_utf8_lossy(&output.stderr));
+        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
+        target.join("debug/agentd-faults")
+    };
+    BUILT.get_or_init(make).clone()
+}
+
 /// The repository's root.
 #[must_use]
 pub fn repository() -> &'static Path {

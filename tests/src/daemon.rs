@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -82,7 +82,23 @@ impl Daemon {
     /// # Panics
     /// As [`Daemon::try_start`].
     pub fn try_start_with(machine: &Machine, arguments: &[&str]) -> Result<Self, StartFailure> {
-        let mut command = machine.command(&binaries::agentd());
+        Self::try_start_program(machine, &binaries::agentd(), arguments)
+    }
+
+    /// As [`Daemon::start`], for another program.
+    ///
+    /// # Panics
+    /// As [`Daemon::start`].
+    #[must_use]
+    pub fn start_program(machine: &Machine, program: &Path) -> Self {
+        match Self::try_start_program(machine, program, &[]) {
+            Ok(daemon) => daemon,
+            Err(failure) => panic!("agentd did not start: {failure:?}"),
+        }
+    }
+
+    fn try_start_program(machine: &Machine, program: &Path, arguments: &[&str]) -> Result<Self, StartFailure> {
+        let mut command = machine.command(program);
         command.args(["--ready-fd", &READY_FD.to_string()]).args(arguments);
         let number = fs::read_dir(machine.logs()).map_or(0, Iterator::count);
         let log = machine.logs().join(format!("agentd-{number:02}.log"));
@@ -113,6 +129,16 @@ impl Daemon {
     pub fn kill(mut self) {
         self.child.kill().expect("it is our child");
         self.child.wait().expect("it is our child");
+    }
+
+    /// Waits for the end of a daemon that is killed by something else.
+    ///
+    /// # Panics
+    /// When it ends otherwise.
+    pub fn expect_killed(mut self) {
+        use std::os::unix::process::ExitStatusExt;
+        let status = self.wait();
+        assert_eq!(status.signal(), Some(libc::SIGKILL), "{status}");
     }
 
     /// Asks it to stop, and waits for the end.

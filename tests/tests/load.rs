@@ -194,4 +194,8 @@ fn an_idle_daemon_sleeps() {
     let pss = memory.lines().find(|line| line.starts_with("Pss:")).unwrap_or("Pss: not told").to_owned();
     println!("idle with 20 sessions in the store: {woken} wake-ups in {watched:?}, {pss}");
     assert_eq!(woken, 0, "an idle daemon is not woken");
+    if full() {
+        let kib: u64 = pss.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number");
+        assert!(kib < 15 * 1024, "{pss}");
+    }
 }

@@ -69,6 +69,17 @@ impl Client {
         }
     }
 
+    /// A session by its name.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn show_named(&mut self, name: &str) -> SessionInfo {
+        match self.call(Request::ShowSession(ShowSession { session: name.to_owned() })) {
+            Ok(Response::Session(info)) => info,
+            other => panic!("no session {name}: {other:?}"),
+        }
+    }
+
     /// Sends a prompt.
     ///
     /// # Panics
