@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::search::{self, Page};
 use super::{AuditSink, NewRow, NewSession, StoreError, audit};
-use crate::store::entry::{Created, Entry};
 use crate::faults::{self, Point};
+use crate::store::entry::{Created, Entry};
 
 /// Jobs in one transaction: enough to share an fsync among all sessions, few enough to keep the first waiter's delay low.
 const GROUP_MAX: usize = 64;
