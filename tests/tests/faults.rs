@@ -66,6 +66,7 @@ fn play_with(client: &mut Client, machine: &Machine, prompt: PromptId, known: &m
             name: Some(NAME.into()),
             model: None,
             scenario: None,
+            mode: Mode::Ask,
             endpoint: machine.endpoint(),
         };
         // The name is taken when the daemon died before it could say that the session is made.
