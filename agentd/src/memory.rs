@@ -2,6 +2,8 @@
 //!
 //! glibc gives each thread an arena of its own, and each keeps what it once had. Measured with 20 sessions in the store:
 //! a third of the idle daemon's private memory was such rests.
+//! glibc gives each thread an arena of its own, and each keeps what it once had. Measured with 20 sessions in the store and
+//! these limits: 1.7 of the idle daemon's 9.7 MB (PSS) are memory of its own, the rest is the program's text.
 
 /// Threads that allocate share this many arenas: two run at once on a small machine, and the store's thread is the third.
 #[cfg(target_env = "gnu")]

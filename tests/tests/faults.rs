@@ -68,6 +68,8 @@ fn play_with(client: &mut Client, machine: &Machine, prompt: PromptId, known: &m
             scenario: None,
             endpoint: machine.endpoint(),
             mode: proto::mode::Mode::Ask,
+            mode: Mode::Ask,
+            endpoint: machine.endpoint(),
         };
         // The name is taken when the daemon died before it could say that the session is made.
         if let Ok(Response::Session(info)) = client.try_call(Request::CreateSession(create))? {

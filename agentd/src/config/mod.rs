@@ -114,6 +114,10 @@ pub struct ShellConfig {
     /// How long running commands have to end by themselves when the systemd unit is stopped for good; then they are
     /// ended. 5 s is a quick test run's end, and short beside a shutdown's 90 s.
     pub stop_grace: Span,
+    /// How long a shell may be without use before it is put to rest; 0 = never. It comes back with the next command, with its
+    /// directory and its exported variables and without what else was set in it. Never while a client is attached or
+    /// something of it runs. 12 h: a session that was left over night.
+    pub idle_rest: Span,
     /// Names of environment variables that the shell never sees, beside `ANTHROPIC_*`; a trailing `*` is a wildcard.
     pub secret_names: Vec<String>,
 }
@@ -125,6 +129,7 @@ impl Default for ShellConfig {
             spool: Size(64 * 1024 * 1024),
             output_chars: 30_000,
             stop_grace: Span::from_secs(5),
+            idle_rest: Span::from_secs(12 * 60 * 60),
             secret_names: Vec::new(),
         }
     }

@@ -9,6 +9,7 @@
 
 mod info;
 mod jobs;
+mod rest;
 pub(super) mod wishes;
 
 use std::collections::{HashMap, HashSet};
@@ -55,6 +56,8 @@ pub(super) struct Actor {
     pub(super) machine: Machine,
     pub(super) head: Seq,
     pub(super) active_at: Timestamp,
+    /// When a client was last there, or it was last looked whether the shell may rest.
+    pub(super) used_at: Timestamp,
     pub(super) prompts: HashMap<PromptId, Seq>,
     /// The rows of undos that are over.
     pub(super) undos: HashMap<UndoId, Seq>,
@@ -89,6 +92,7 @@ impl Actor {
             machine: Machine::new(row.id, context.limits(&spec)),
             head: Seq(0),
             active_at: row.active_at,
+            used_at: Timestamp::now(),
             prompts: HashMap::new(),
             undos: HashMap::new(),
             undo_waiters: Vec::new(),
@@ -200,6 +204,7 @@ impl Actor {
         let left = Arc::clone(&self.left);
         loop {
             let deadline = self.machine.deadline();
+            let rest = self.rest_at();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -211,8 +216,12 @@ impl Actor {
                     None => break,
                 },
                 Some(news) = self.news.recv() => self.hear(news).await,
-                () = left.notified() => self.fanout.tell_presence(),
+                () = left.notified() => {
+                    self.used_at = Timestamp::now();
+                    self.fanout.tell_presence();
+                }
                 () = tokio::time::sleep(RECOVER_PAUSE), if self.stale.is_some() => self.recover().await,
+                () = sleep_until(rest), if rest.is_some() => self.look_for_rest(),
                 () = sleep_until(deadline), if deadline.is_some() && self.stale.is_none() => self.take(Input::TimerFired).await,
             }
         }
@@ -237,12 +246,16 @@ impl Actor {
                     self.fanout.live(live);
                 }
             }
-            News::ShellUp { shell, launched } => {
+            News::ShellIdle { instance } => self.rest(instance).await,
+            News::ShellUp { shell, launched, back } => {
                 let instance = shell.instance();
                 self.deeds.shell_up(shell);
                 self.take(Input::ShellReady { instance }).await;
                 self.settle_jobs(Some(instance));
-                if launched && self.head > Seq(1) && self.deeds.had_shell() {
+                if let Some(text) = back {
+                    self.deeds.had_shell();
+                    self.take(Input::Noticed { text }).await;
+                } else if launched && self.head > Seq(1) && self.deeds.had_shell() {
                     let text =
                         "A new shell was started; variables, functions and background jobs of the old one are gone.";
                     self.take(Input::Noticed { text: text.to_owned() }).await;

@@ -2,6 +2,7 @@
 //! comes back as news.
 
 mod jobs;
+mod rest;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +19,6 @@ use super::file_task::{self, Look, UndoTry};
 use super::machine::{Effect, Input, Machine};
 use super::news::News;
 use super::request_task::{self, RequestJob};
-use super::shell_task;
 use super::spec::Spec;
 use super::{job_task, keep_rule};
 use crate::faults::{self, Point};

@@ -28,6 +28,7 @@ pub(crate) mod rules;
 mod ruling;
 pub mod select;
 mod serving;
+mod shell_rest;
 mod shell_task;
 pub mod spec;
 mod spent;

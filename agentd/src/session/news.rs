@@ -31,6 +31,8 @@ pub(super) enum News {
         shell: Shell,
         /// Whether it is a new one, not one found again.
         launched: bool,
+        /// What a shell that comes back from its rest is: a sentence.
+        back: Option<String>,
     },
     /// No shell of an earlier daemon is there.
     ShellAbsent,
@@ -38,6 +40,11 @@ pub(super) enum News {
     ShellFailed {
         /// Why.
         error: String,
+    },
+    /// Nothing runs in the shell, and what it comes back with is on disk.
+    ShellIdle {
+        /// Which.
+        instance: Uuid,
     },
     /// The shim is gone.
     ShellLost {

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Context;
 use super::news::News;
+use super::shell_rest;
 use crate::faults::{self, Point};
 use crate::shell::{LaunchSpec, Shell, ShellLimits, recover};
 
@@ -43,7 +44,11 @@ async fn find_or_launch(order: Order, context: &Context) -> News {
     let state_dir = context.paths.sessions();
     let found = Shell::find(order.session, &context.paths.shims(), &state_dir, limits).await;
     match found {
-        Ok(Some(shell)) => News::ShellUp { shell, launched: false },
+        Ok(Some(shell)) => {
+            // It was kept for a rest that did not come, or not to its end.
+            shell_rest::forget(order.session, context);
+            News::ShellUp { shell, launched: false, back: None }
+        }
         Ok(None) if !order.launch => {
             if recover::left_behind(order.session, &context.paths.shims()) {
                 sweep(order.session, context).await;
@@ -62,6 +67,7 @@ async fn find_or_launch(order: Order, context: &Context) -> News {
 async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: ShellLimits) -> News {
     // What a dead shim left running must not run beside its successor.
     sweep(order.session, context).await;
+    let session = order.session;
     let secret_names = context.config().shell.secret_names.clone();
     let file = state_dir.join(order.session.to_string()).join("env");
     let env = match order.env {
@@ -87,6 +93,8 @@ async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: She
         Ok(shell) => {
             faults::reach(Point::ShellStarted);
             News::ShellUp { shell, launched: true }
+            let back = shell_rest::come_back(session, &shell, context).await;
+            News::ShellUp { shell, launched: true, back }
         }
         Err(error) => {
             tracing::warn!(session = %order.session, %error, "no shell");
@@ -97,7 +105,7 @@ async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: She
 
 /// Keeps the client's environment, without secrets, for a shell that a later daemon starts: for the session's owner only, as
 /// the shell's own saved state is.
-fn keep_env(file: &Path, env: &EnvVars, secret_names: &[String]) {
+pub(super) fn keep_env(file: &Path, env: &EnvVars, secret_names: &[String]) {
     let kept: Vec<_> = env.0.iter().filter(|(name, _)| !shim::is_secret(name, secret_names)).collect();
     let written = serde_json::to_vec(&kept).map_err(std::io::Error::other).and_then(|bytes| {
         if let Some(folder) = file.parent() {
