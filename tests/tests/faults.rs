@@ -17,6 +17,7 @@ use harness::random::Random;
 use proto::approval::Verdict;
 use proto::event::{Event, EventBody};
 use proto::ids::{ApprovalId, PromptId, Seq, SessionId};
+use proto::mode::Mode;
 use proto::request::{AnswerApproval, ApproveMode, Attach, ClientInfo, CreateSession, Hello, Request, SendPrompt};
 use proto::response::{Response, ServerFrame};
 use regex::Regex;
@@ -66,8 +67,6 @@ fn play_with(client: &mut Client, machine: &Machine, prompt: PromptId, known: &m
             name: Some(NAME.into()),
             model: None,
             scenario: None,
-            endpoint: machine.endpoint(),
-            mode: proto::mode::Mode::Ask,
             mode: Mode::Ask,
             endpoint: machine.endpoint(),
         };

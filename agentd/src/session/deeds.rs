@@ -20,7 +20,7 @@ use super::machine::{Effect, Input, Machine};
 use super::news::News;
 use super::request_task::{self, RequestJob};
 use super::spec::Spec;
-use super::{job_task, keep_rule};
+use super::{job_task, keep_rule, shell_task};
 use crate::faults::{self, Point};
 use crate::model::Conversation;
 use crate::shell::Shell;

@@ -92,7 +92,6 @@ async fn launch(order: Order, context: &Context, state_dir: PathBuf, limits: She
     match Shell::launch(spec).await {
         Ok(shell) => {
             faults::reach(Point::ShellStarted);
-            News::ShellUp { shell, launched: true }
             let back = shell_rest::come_back(session, &shell, context).await;
             News::ShellUp { shell, launched: true, back }
         }
