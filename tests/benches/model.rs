@@ -1,9 +1,14 @@
-//! What the daemon costs between the model and the command, with full durability, beside a bare loop against the same server.
+//! What the daemon costs between the model and the command, with full durability, beside the official Python SDK's loop
+//! and a bare loop against the same server.
 //!
 //! `cargo bench -p agentd-tests` builds the release binaries and prints one JSON object a line. Arguments choose among
 //! `round` (last byte of a reply to the head of the next request, a no-op command between), `first` (a command's first byte,
-//! from when it prints it to when an attached client has it) and `deltas` (CPU of the daemon and its clients for 20,000
-//! pieces of text).
+//! from when it prints it to when an attached client has it), `deltas` (CPU of the daemon and its clients for 20,000
+//! pieces of text) and `long` (resident memory and gap at 10, 100, 1,000 and 5,000 rounds of one session;
+//! `AGENTD_BENCH_LONG` ends it earlier).
+//!
+//! The SDK's loop (`benches/sdk_loop.py`) needs a Python with the `anthropic` package: `AGENTD_TEST_SDK_PYTHON` names it,
+//! else `python3` is tried. Without one its figures are missing.
 
 #![allow(clippy::expect_used, clippy::cast_precision_loss, reason = "a bench: a failure is to stop it")]
 
@@ -11,10 +16,11 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use harness::binaries;
-use harness::model_server::{ModelServer, Reply};
+use harness::binaries::{self, repository};
+use harness::model_server::{ModelServer, Received, Reply};
 use harness::scene::Scene;
 use harness::wait;
 use nix::unistd::{SysconfVar, sysconf};
@@ -30,6 +36,13 @@ const TURNS: usize = 3;
 
 /// Commands whose first byte is waited for.
 const FIRSTS: usize = 200;
+
+/// Where memory and gap of a long session are told, in rounds, and how many gaps before it are looked at.
+const MARKS: [usize; 4] = [10, 100, 1_000, 5_000];
+const WINDOW: usize = 9;
+
+/// Requests of one size that the bare loop sends.
+const BARE: usize = 20;
 
 /// Pieces of the streamed text.
 const DELTAS: usize = 20_000;
@@ -47,6 +60,9 @@ fn main() {
         for clients in [1, 3] {
             deltas(clients);
         }
+    }
+    if wanted("long") {
+        long();
     }
 }
 
@@ -81,11 +97,13 @@ fn rounds() {
         let (median, p95) = gaps(&scene.server, ROUNDS / 10);
         let bodies: Vec<Vec<u8>> = scene.server.requests().into_iter().map(|request| request.body).collect();
         let (bare_median, bare_p95) = bare(&bodies);
+        let sdk = sdk().map(|(median, p95)| json!({ "median": median, "p95": p95 }));
         println!(
             "{}",
             json!({
                 "bench": "round", "turn": turn, "rounds": ROUNDS,
                 "agentd_ms": { "median": median, "p95": p95 },
+                "sdk_loop_ms": sdk,
                 "bare_loop_ms": { "median": bare_median, "p95": bare_p95 },
                 "added_ms": { "median": median - bare_median, "p95": p95 - bare_p95 },
             })
@@ -111,7 +129,84 @@ fn bare(bodies: &[Vec<u8>]) -> (f64, f64) {
     }
     // Its histories are another run's calls, which the server takes note of.
     let _ = server.take_violations();
-    gaps(&server, ROUNDS / 10)
+    gaps(&server, bodies.len() / 10)
+}
+
+/// The SDK's loop with a persistent bash of its own; `None` without the SDK.
+fn sdk() -> Option<(f64, f64)> {
+    let python = std::env::var("AGENTD_TEST_SDK_PYTHON").unwrap_or_else(|_| "python3".into());
+    let probe = Command::new(&python).args(["-c", "import anthropic"]).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        return None;
+    }
+    let server = ModelServer::start();
+    server.answer_with(|request| call(request.number));
+    let script = repository().join("tests/benches/sdk_loop.py");
+    let status = Command::new(python).arg(script).arg(server.url()).status().expect("python runs");
+    assert!(status.success(), "the SDK's loop ended with {status}");
+    // It asks less than our rules want, and the server notes that.
+    let _ = server.take_violations();
+    Some(gaps(&server, ROUNDS / 10))
+}
+
+/// What is kept of a long session's requests.
+#[derive(Default)]
+struct Seen {
+    answered: Option<Instant>,
+    gaps: Vec<Duration>,
+    body: Vec<u8>,
+}
+
+/// One session of many rounds. Writing the whole history anew in each request is in the API's nature: the bare loop, which
+/// sends the same bytes from memory, tells how much of the gap that is.
+fn long() {
+    let end = std::env::var("AGENTD_BENCH_LONG").ok().and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
+    let mut scene = Scene::with(&[("turn.requests_max", "1000"), ("log.level", "warn")]);
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let watching = Arc::clone(&seen);
+    scene.server.keep_no_requests();
+    let told = |number: usize| number.is_multiple_of(500) || MARKS.contains(&number);
+    scene.server.answer_with(move |request: &Received| {
+        let mut seen = watching.lock().expect("nobody panics");
+        if let Some(answered) = seen.answered {
+            seen.gaps.push(request.at.saturating_duration_since(answered));
+        }
+        if MARKS.contains(&request.number) {
+            seen.body.clone_from(&request.body);
+        }
+        seen.answered = Some(Instant::now());
+        if told(request.number) { Reply::text("so far") } else { Reply::bash(&format!("true {}", request.number)) }
+    });
+    let pid = scene.daemon().pid();
+    let last = MARKS.into_iter().filter(|mark| *mark <= end).max().unwrap_or(MARKS[0]);
+    for number in (1..=last).filter(|number| told(*number)) {
+        assert_eq!(scene.turn(&format!("until {number}")).outcome, TurnOutcome::Done {});
+        if !MARKS.contains(&number) {
+            continue;
+        }
+        let (gap, body) = {
+            let seen = seen.lock().expect("nobody panics");
+            // The last request's own gap is a prompt's.
+            let gaps = &seen.gaps[..seen.gaps.len() - 1];
+            let mut gaps: Vec<f64> = gaps.iter().rev().take(WINDOW).map(|gap| gap.as_secs_f64() * 1_000.0).collect();
+            gaps.sort_by(f64::total_cmp);
+            (gaps[gaps.len() / 2], seen.body.clone())
+        };
+        let (bare_median, _) = bare(&vec![body.clone(); BARE]);
+        println!(
+            "{}",
+            json!({
+                "bench": "long", "rounds": number, "resident_kib": resident_kib(pid), "request_bytes": body.len(),
+                "gap_ms": gap, "bare_loop_ms": bare_median,
+            })
+        );
+    }
+}
+
+fn resident_kib(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the daemon runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident size");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 /// The output is the time of its own printing, so that nothing before it counts; the command goes on for a while, so that

@@ -1,4 +1,17 @@
 //! What the model's API may answer, and what becomes of it: every stop reason, every failure.
+//!
+//! | stop reason | claim, in the machine (`agentd/src/session/machine/tests.rs`) or here |
+//! |---|---|
+//! | `end_turn` | `other_stop_reasons_end_or_go_on_by_name`; empty: `an_empty_reply_after_results_is_not_stored_and_asked_once_more`, `an_empty_reply_is_not_stored` |
+//! | `stop_sequence` | `other_stop_reasons_end_or_go_on_by_name` |
+//! | `tool_use` | `a_turn_with_two_calls_runs_them_in_order_and_answers_them_in_one_message` |
+//! | `max_tokens` | `a_call_whose_input_was_cut_by_max_tokens_is_not_run`, `a_text_cut_by_max_tokens_is_kept_and_the_session_goes_on` |
+//! | `pause_turn` | `pause_turn_sends_the_reply_back_as_it_came`, `a_paused_turn_is_sent_again_unchanged_with_a_limit` |
+//! | `refusal` | `a_refusal_is_told_and_nothing_of_the_reply_is_kept_or_run` |
+//! | `model_context_window_exceeded` | `output_that_ran_into_the_window_is_compacted_and_gone_on_with` |
+//! | `compaction` | `where_the_server_makes_summaries_it_is_asked_to` |
+//! | null at the end of the stream | `a_stream_cut_in_the_middle_is_asked_for_again_without_doubled_text` |
+//! | one that nobody knows | `an_unknown_stop_reason_and_unknown_blocks_break_nothing` |
 
 use std::time::Duration;
 

@@ -1,5 +1,17 @@
 //! Turns that cannot go on: waiting, parked, gone on with by themselves, after a restart, or when asked; and thinking that
 //! the server does not accept.
+//!
+//! | answer of the server | claim |
+//! |---|---|
+//! | each status and type, in a stream too, web pages, `x-should-retry` | `every_row_of_the_error_table_is_tried_again_or_told_as_the_api_says`, `every_row_of_the_error_table_has_its_kind` |
+//! | 401, then another key | `a_key_that_was_renewed_is_used_after_a_401` |
+//! | 413, or 400 "prompt is too long" | `a_conversation_that_is_too_long_already_finds_its_way_out` |
+//! | 400 about thinking | `thinking_that_the_server_does_not_accept_is_left_out_and_the_turn_goes_on` |
+//! | other texts of a 400 | `the_text_of_a_400_tells_what_can_be_healed` |
+//! | 429 with a long `retry-after` | `a_long_wish_of_the_server_parks_at_the_first_failure`, `every_form_of_retry_after_is_read` |
+//! | 429 that is a spend limit | `a_spend_limit_parks_at_once_and_the_user_goes_on_when_it_is_raised` |
+//! | a storm of 529 | `a_storm_of_529_parks_the_turn_and_it_goes_on_by_itself` |
+//! | nobody listens | `a_server_that_is_not_there_parks_the_turn_until_it_is` |
 
 use std::net::TcpListener;
 

@@ -87,6 +87,28 @@ fn every_path_in_the_documents_exists() {
     report("paths that do not exist", &wrong);
 }
 
+#[test]
+fn every_claim_that_a_table_names_exists() {
+    let rust = sources();
+    let named = Regex::new(r"`([a-z0-9]+(?:_[a-z0-9]+)+)`").unwrap();
+    let mut wrong = Vec::new();
+    for (path, text) in &rust {
+        // The last column of a table whose head says "claim".
+        let table = head(text);
+        let rows = table.lines().skip_while(|line| !(line.starts_with("//! |") && line.contains("claim"))).skip(2);
+        for row in rows.take_while(|line| line.starts_with("//! |")) {
+            let claims = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap_or_default();
+            for claim in named.captures_iter(claims) {
+                let (function, entry) = (format!("fn {}(", &claim[1]), format!("    {} = \"", &claim[1]));
+                if !rust.iter().any(|(_, text)| text.contains(&function) || text.contains(&entry)) {
+                    wrong.push(format!("{}: {}", path.display(), &claim[1]));
+                }
+            }
+        }
+    }
+    report("claims that do not exist", &wrong);
+}
+
 /// The packages of the workspace that a package is built from, and the named others.
 fn dependencies(package: &str) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))

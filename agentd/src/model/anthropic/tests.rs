@@ -1,4 +1,19 @@
 //! The real client against a server on the loopback that says exactly what a test tells it, byte by byte.
+//!
+//! | what may become of a stream | claim |
+//! |---|---|
+//! | cut at each event | `a_stream_cut_at_any_event_is_an_error_and_no_shorter_reply` |
+//! | cut at each byte, also inside a character | `a_stream_cut_at_any_byte_is_an_error_also_inside_a_character` |
+//! | chunk too short, reset | `a_chunk_that_ends_too_early_and_a_reset_are_cuts`, `a_reset_in_mid_stream_is_a_cut` |
+//! | `error` event under a 200 | `an_error_event_is_told_by_its_type` |
+//! | nonsense, bytes that are not UTF-8 | `nonsense_in_the_stream_is_a_protocol_error` |
+//! | silence: none, comments, pings for half an hour | `silence_ends_the_request_after_three_minutes`, `comments_alone_are_silence_after_five_minutes`, `pings_alone_are_borne_for_half_an_hour` |
+//! | half an hour before the first event, locally | `a_local_server_may_read_the_prompt_for_half_an_hour` |
+//! | slow, but alive | `slow_tokens_are_no_silence` |
+//! | web page, redirect, JSON instead of a stream | `answers_that_are_no_stream_give_a_sentence` |
+//!
+//! How events become a message, with every known and unknown event, delta and field, is claimed in
+//! `agentd/src/model/assemble/tests.rs`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

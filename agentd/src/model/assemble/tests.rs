@@ -1,4 +1,18 @@
 //! Every stream of `tests/data/sse` reaches the message that its JSON file states, however its bytes are cut.
+//!
+//! | rule of the stream | claim |
+//! |---|---|
+//! | order of events, blocks by index | `text_only`, `thinking_and_text`, `parallel_tools`, `growth_of_a_block_that_never_began_is_an_error` |
+//! | pings and errors anywhere | `pings_between`, `error_in_mid_stream` |
+//! | unknown events, deltas, fields | `unknown_types` |
+//! | empty input is `{}` | `empty_input`, `a_start_without_input_gets_one` |
+//! | input only as strict JSON | `broken_tool_input`, `max_tokens_inside_an_input`, `inputs_that_are_no_single_readable_object_are_broken` |
+//! | the model's own text of an input | `a_tool_input_keeps_the_models_own_text` |
+//! | line ends, several data lines, split characters | `odd_line_ends`, `characters_cut_apart` |
+//! | `message_stop` is required | `without_message_stop_there_is_no_reply` |
+//! | usage replaces, all of it optional | `usage_is_replaced_and_never_added`, `a_proxy_without_usage` |
+//! | compatible servers | `llama_cpp`, `ollama`, `a_missing_stop_reason_is_told_from_the_blocks` |
+//! | compaction, fallback | `compaction_and_fallback`, `what_the_stopped_model_thought_and_called_before_a_fallback_is_dropped` |
 
 use std::path::PathBuf;
 

@@ -1,4 +1,12 @@
 //! Claims about the machine: tables for the named cases, a property for everything else in [`lives`].
+//!
+//! | calls side by side, cancelled, cut by a crash | claim |
+//! |---|---|
+//! | several calls, one message, call order | `a_turn_with_two_calls_runs_them_in_order_and_answers_them_in_one_message` |
+//! | interrupt while one runs | `an_interrupt_while_a_command_runs_keeps_its_output_and_answers_every_call`, `an_interrupt_of_the_last_running_call_ends_the_turn_too` |
+//! | interrupt while the reply streams | `a_late_reply_to_an_interrupted_request_changes_nothing` |
+//! | broken calls beside good ones | `broken_or_unknown_calls_are_answered_and_not_run` |
+//! | a history that ends with open calls after a crash; exactly one result per call | `any_life_of_a_session_keeps_its_promises` |
 
 mod approving;
 mod entering;
