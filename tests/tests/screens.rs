@@ -319,7 +319,8 @@ fn text_is_shown_while_it_streams() {
     let terminal = scene.machine.ctl_in_tmux((80, 24), &["ask", "-s", &session, "write"]);
     let early = terminal.wait_for("Begun");
     assert!(early.contains("writing · "), "{early}");
-    assert!(!early.contains("and the rest of them. and the rest"), "{early}");
+    let so_far = early.replace('\n', " ").matches("and the rest of them.").count();
+    assert!(so_far < 20, "{early}");
     gate.open();
     assert_eq!(terminal.exit_code(), 0);
     let history = terminal.history();
@@ -359,7 +360,7 @@ fn two_terminals_see_one_question_and_one_answer() {
         assert!(!shown.contains("[y]"), "the question is gone: {shown}");
         assert_eq!(shown.matches("fix it").count(), 1, "{shown}");
     }
-    assert!(first.screen().contains("allowed by agentctl on pts/"), "{}", first.screen());
+    assert!(first.screen().contains("answered by agentctl on pts/"), "{}", first.screen());
     assert_eq!(fs::read_to_string(file).unwrap(), "for x in y[1:]:\n    print(x)\n");
 }
 

@@ -10,6 +10,11 @@ impl Follow<'_> {
     /// Says who came and who went since the last time; at first, who else is here.
     pub(crate) fn presence(&mut self, presence: &Presence) -> Result<(), CtlError> {
         let before = std::mem::replace(&mut self.attached, presence.clients.clone());
+        // The status line counts them.
+        if let Some(info) = &mut self.info {
+            info.clients.clone_from(&presence.clients);
+            self.dirty = true;
+        }
         if self.output != Output::Full {
             return Ok(());
         }

@@ -192,6 +192,7 @@ impl Machine {
         let Some(queued) = self.queue.remove(at) else { return };
         self.tell_mode();
         self.tell_ran();
+        self.ran_told.clear();
         self.mark(prompt, &queued.text);
         self.forget_raised();
         self.push_user(text_block(&queued.text));

@@ -62,7 +62,14 @@ impl Machine {
     pub(super) fn tell_ran(&mut self) {
         for text in std::mem::take(&mut self.ran) {
             self.push_note(&text);
+            self.ran_told.push(text);
         }
+    }
+
+    /// What was told since the last prompt left the history with it.
+    pub(super) fn ran_rewound(&mut self) {
+        let later = std::mem::replace(&mut self.ran, std::mem::take(&mut self.ran_told));
+        self.ran.extend(later);
     }
 }
 

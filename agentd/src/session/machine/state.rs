@@ -80,6 +80,8 @@ pub struct Machine {
     pub(super) notes: Vec<String>,
     /// What users ran since the model was last asked something.
     pub(super) ran: Vec<String>,
+    /// Of what they ran, what the model was told since the last prompt: told again when that is taken back.
+    pub(super) ran_told: Vec<String>,
     pub(super) rewind: Option<Mark>,
     /// Not from the log: decisions that depend on it are in the log.
     pub(super) surroundings: Surroundings,
@@ -230,6 +232,7 @@ impl Machine {
             raised: BTreeMap::new(),
             notes: Vec::new(),
             ran: Vec::new(),
+            ran_told: Vec::new(),
             rewind: None,
             surroundings: Surroundings::default(),
         }

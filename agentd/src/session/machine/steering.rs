@@ -77,6 +77,7 @@ impl Machine {
         }
         self.notes.clear();
         self.jobs.rewound();
+        self.ran_rewound();
         self.account.forget();
     }
 
