@@ -4,6 +4,7 @@
 //! function), never less; what cannot be read makes everything unknown.
 
 use std::path::Path;
+use std::time::Instant;
 
 use proto::shim::reply::Facts;
 
@@ -63,6 +64,8 @@ impl Host {
             self.facts = told.and_then(|told| read(told, state, &known));
         }
         self.saved.keep(state.to_owned());
+        self.state_known = true;
+        self.launch_job(Instant::now());
     }
 
     /// What is known of the shell may not be so any more.

@@ -340,11 +340,7 @@ impl Host {
         match said {
             Said::Mark { end, status } => self.on_mark(&end, status),
             Said::Aborting { saved } => self.on_aborting(saved),
-            Said::State { text } => {
-                self.on_state(&text);
-                self.state_known = true;
-                self.launch_job(Instant::now());
-            }
+            Said::State { text } => self.on_state(&text),
             Said::Freed => self.on_freed(),
         }
     }

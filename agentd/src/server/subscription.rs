@@ -91,7 +91,7 @@ pub(super) async fn pump(server: Arc<Server>, id: SessionId, since: Seq, source:
 }
 
 fn encoded(made: Result<Bytes, FrameError>) -> Option<Outbound> {
-    made.inspect_err(|error| wire_io::left_out(error)).ok().map(Outbound::Encoded)
+    made.inspect_err(wire_io::left_out).ok().map(Outbound::Encoded)
 }
 
 /// Sends the rows after `since` up to `head`; returns the last one sent, or `None` when the client or the store fails.

@@ -12,11 +12,13 @@ use proto::request::ApproveMode;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+mod entered;
 mod origin;
 mod reply;
 mod undo;
 mod work;
 
+pub use entered::EnteredCommand;
 pub use origin::{Created, Forked};
 pub use reply::{CallResult, StoredBlock, StoredCall, StoredInput, StoredKind, StoredReply};
 pub use undo::{UndoOrder, UndoResult};
@@ -292,21 +294,6 @@ pub enum Entry {
     Forked(Forked),
     /// A user runs a command in the session's shell: a turn of its own.
     CommandEntered(EnteredCommand),
-}
-
-/// A command that a user runs in the session's shell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EnteredCommand {
-    /// The turn.
-    pub turn: TurnId,
-    /// Its call; the client made the id.
-    pub call: CallId,
-    /// The command.
-    pub command: String,
-    /// Who runs it.
-    pub by: String,
-    /// When it was entered.
-    pub at: Timestamp,
 }
 
 /// What was so when a call was allowed, and must be so when it runs: what was shown is what runs.
