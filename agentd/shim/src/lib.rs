@@ -1,7 +1,7 @@
 //! The hands of agentd: one process per session that owns bash, its children, the output spool and the files.
 //!
-//! In reading order: [`start`] turns a frame on standard input into a process that listens; [`host`] is the one loop;
-//! [`link`] is a controller's connection, [`serve`] answers its requests; [`script`] and [`bash`] hand commands to the
+//! In reading order: [`start`] turns a frame on standard input into a process that listens; [`host`] is the one loop,
+//! [`waiting`] what it waits for; [`link`] is a controller's connection, [`serve`] answers its requests; [`script`] and [`bash`] hand commands to the
 //! shell and learn of their end; [`state`] keeps what a new shell needs, [`renewing`] starts one; [`tree`] with [`cgroup`] and [`marks`] knows
 //! which processes a command started; [`jobs`] runs commands in the background; [`pipe`], [`spool`] and [`journal`] keep output and results.
 //!
@@ -34,6 +34,7 @@ mod start;
 mod state;
 mod sys;
 mod tree;
+mod waiting;
 
 use std::process::ExitCode;
 
