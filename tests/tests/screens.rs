@@ -59,7 +59,7 @@ fn an_answer_and_a_turn_with_calls_at_80_columns() {
     shows(
         (80, 24),
         &expect![[r#"
-            · session <id> (continued)
+            · session <id> (continued) · mode ask
             · harness is attached too
 
             Plan
@@ -80,7 +80,7 @@ fn an_answer_and_a_turn_with_calls_at_80_columns() {
             · <time> · 25 tokens in, 8 out, 0.0003 USD
         "#]],
         &expect![[r#"
-            · session <id> (continued)
+            · session <id> (continued) · mode ask
             · harness is attached too
             ● $ printf 'one\ntwo\n'; (exit 3) · exit 3
               one
@@ -106,7 +106,7 @@ fn an_answer_and_a_turn_with_calls_at_120_columns() {
     shows(
         (120, 40),
         &expect![[r#"
-            · session <id> (continued)
+            · session <id> (continued) · mode ask
             · harness is attached too
 
             Plan
@@ -126,7 +126,7 @@ fn an_answer_and_a_turn_with_calls_at_120_columns() {
             · <time> · 25 tokens in, 8 out, 0.0003 USD
         "#]],
         &expect![[r#"
-            · session <id> (continued)
+            · session <id> (continued) · mode ask
             · harness is attached too
             ● $ printf 'one\ntwo\n'; (exit 3) · exit 3
               one
@@ -152,30 +152,32 @@ fn an_answer_and_a_turn_with_calls_at_40_columns() {
     shows(
         (40, 20),
         &expect![[r#"
-        · session <id> (continued)
-        · harness is attached too
+            · session <id> (continued) · mode
+              ask
+            · harness is attached too
 
-        Plan
+            Plan
 
-        The loop begins at argv[2]; see the
-        manual (https://example.org/m). 日本語
-        and 👩‍💻 stay whole.
+            The loop begins at argv[2]; see the
+            manual (https://example.org/m). 日本語
+            and 👩‍💻 stay whole.
 
-        1. change it
-        2. run it
+            1. change it
+            2. run it
 
-        part │ state
-        ─────┼──────
-        loop │ wrong
+            part │ state
+            ─────┼──────
+            loop │ wrong
 
-          for name in sys.argv[1:]:
-              print(name)  # each
+              for name in sys.argv[1:]:
+                  print(name)  # each
 
-        · <time> · 25 tokens in, 8 out, 0.0003
-          USD
-    "#]],
+            · <time> · 25 tokens in, 8 out, 0.0003
+              USD
+        "#]],
         &expect![[r#"
-            · session <id> (continued)
+            · session <id> (continued) · mode
+              ask
             · harness is attached too
             ● $ printf 'one\ntwo\n'; (exit… · exit 3
               one
@@ -207,8 +209,8 @@ fn a_question_stands_above_its_keys_and_an_interrupt_ends_the_turn() {
     scene.prompt("do it", ApproveMode::Ask);
     terminal.wait_for("[y]");
     expect![[r#"
-        · session <id> in <path> · claude-opus-5-5 · /help lists
-          what can be typed
+        · session <id> in <path> · claude-opus-5-5 · mode ask ·
+          /help lists what can be typed
         · harness is attached too
 
         › do it  harness
@@ -218,8 +220,11 @@ fn a_question_stands_above_its_keys_and_an_interrupt_ends_the_turn() {
           in <path>
           runs touch x · rm x
           asks because touch is not known to only read
-        [y]es once  [s]ession  [n]o  [r]eason…  >
-        <id> · claude-opus-5-5 · 33 tokens of context (0 %) · 2 attached
+          always adds decision = "allow", command = ["touch", "x"], exact = true
+          always adds decision = "allow", command = ["rm", "x"], exact = true
+          to <path>
+        [y]es once  [s]ession  [a]lways  [e]dit  [n]o  [r]eason…  >
+        mode ask · <id> · claude-opus-5-5 · 33 tokens of context (0 %) · 2 attached
     "#]]
     .assert_eq(&terminal.screen());
     terminal.press(&["C-c"]);
@@ -296,7 +301,7 @@ fn hostile_output_acts_on_nothing() {
     let terminal = scene.machine.ctl_in_tmux((80, 24), &["ask", "-s", &session, "--approve", "all", "be nasty"]);
     assert_eq!(terminal.exit_code(), 0);
     expect![[r#"
-        · session <id> (continued)
+        · session <id> (continued) · mode ask
         · harness is attached too
         ● $ printf '\033]0;owned\007\033[2J\033[31mred\033[0m\033[8mhid\n' · exit 0
           redhid
