@@ -105,6 +105,7 @@ install: $(if $(BUILT),,release)
 	"$(built)/agentctl" completions bash > "$(bashdir)/agentctl"
 	"$(built)/agentctl" completions zsh > "$(zshdir)/_agentctl"
 	"$(built)/agentctl" completions fish > "$(fishdir)/agentctl.fish"
+	install -m 644 systemd/agentd.1 "$(mandir)/agentd.1"
 	"$(built)/agentctl" man > "$(mandir)/agentctl.1"
 	@set -e; for verb in $$("$(built)/agentctl" --help | sed -n '/^Commands:/,/^$$/s/^  \([a-z]*\) .*/\1/p'); do \
 	  [ "$$verb" = help ] || "$(built)/agentctl" man "$$verb" > "$(mandir)/agentctl-$$verb.1"; done
@@ -118,5 +119,5 @@ uninstall:
 	rm -f "$(bindir)/agentd" "$(bindir)/agentctl" \
 	  "$(unitdir)/agentd.service" "$(unitdir)/agentd.socket" "$(unitdir)/agentd.slice" \
 	  "$(bashdir)/agentctl" "$(zshdir)/_agentctl" "$(fishdir)/agentctl.fish" \
-	  "$(mandir)/agentctl.1" "$(mandir)"/agentctl-*.1
+	  "$(mandir)/agentd.1" "$(mandir)/agentctl.1" "$(mandir)"/agentctl-*.1
 	@if [ -z "$(DESTDIR)" ] && command -v systemctl >/dev/null; then systemctl --user daemon-reload 2>/dev/null || :; fi
