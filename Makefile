@@ -69,13 +69,15 @@ bench:
 	$(CARGO) bench --quiet -p agentd --bench decide
 	$(CARGO) bench --quiet -p agentd-tests
 
-# The fuzzer's own time; what it keeps is then held to the decision's time bar without its instrumentation.
+# The fuzzer's own time; what it keeps is then held to the decision's time bar without its instrumentation, and what of it is
+# allowed is run under strace.
 FUZZ_SECONDS ?= 1800
 
 fuzz:
 	cd tests/fuzz && $(CARGO) +nightly run --quiet --release --bin seeds ../data/policy.jsonl corpus/decide
 	$(CARGO) +nightly fuzz run --fuzz-dir tests/fuzz -s none decide -- -max_len=65536 -dict=tests/fuzz/decide.dict -max_total_time=$(FUZZ_SECONDS)
 	cd tests/fuzz && $(CARGO) +nightly run --quiet --release --bin replay corpus/decide
+	POLICY_ORACLE_CORPUS=$(CURDIR)/tests/fuzz/corpus/decide $(CARGO) test --quiet -p agentd --test policy_oracle -- --nocapture
 
 # Where the built programs are; named, nothing is built (for packagers: BUILT=… DESTDIR=…).
 BUILT ?=

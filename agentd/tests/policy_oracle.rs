@@ -1,7 +1,8 @@
 //! The policy against bash itself: scripts are made from safe-looking pieces, spliced and damaged; every one that the
 //! policy allows is run under strace in a scratch directory and must not write, connect, or run a foreign program.
 //!
-//! `POLICY_ORACLE_SCRIPTS` sets how many scripts are tried, `POLICY_ORACLE_SEED` repeats a run.
+//! `POLICY_ORACLE_SCRIPTS` sets how many scripts are tried, `POLICY_ORACLE_SEED` repeats a run. `POLICY_ORACLE_CORPUS` names a
+//! folder of what the fuzzer of `tests/fuzz` keeps: all of it that is allowed is run, too.
 
 #![expect(clippy::expect_used, reason = "a test's helpers may stop the test")]
 
@@ -428,6 +429,13 @@ fn run(script: &str, directory: &Path, trace: &Path) -> Vec<String> {
     text.lines().filter(|line| !line.contains("SIGKILL")).filter_map(offence).map(str::to_owned).collect()
 }
 
+/// The fuzzer's inputs as commands; the first byte of each chooses its world (`tests/fuzz/one.rs`).
+fn kept_by_fuzzer(folder: &Path) -> Vec<String> {
+    let files = fs::read_dir(folder).expect("the fuzzer's folder").flatten();
+    let inputs = files.filter_map(|file| fs::read(file.path()).ok());
+    inputs.filter_map(|input| Some(String::from_utf8_lossy(input.get(1..)?).into_owned())).collect()
+}
+
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
@@ -464,6 +472,17 @@ fn what_is_allowed_neither_writes_nor_connects_nor_runs_foreign_programs() {
     let mut random = Random(seed);
     let mut allowed = 0;
     let allows = |text: &str| decide(&Call::Bash { command: text }, &context).verdict == Verdict::Allow;
+    let check = |text: &str| {
+        let offences = run(text, &directory, &scratch.path().join("trace"));
+        assert!(offences.is_empty(), "seed {seed}: allowed {text:?} did\n{}", offences.join("\n"));
+        assert_eq!(contents(&directory), before, "seed {seed}: allowed {text:?} changed the directory");
+    };
+    if let Some(folder) = std::env::var_os("POLICY_ORACLE_CORPUS") {
+        let kept = kept_by_fuzzer(Path::new(&folder));
+        let found: Vec<&String> = kept.iter().filter(|text| !text.contains('\0') && allows(text)).collect();
+        println!("{} of {} inputs that the fuzzer kept are allowed and run", found.len(), kept.len());
+        found.iter().for_each(|text| check(text));
+    }
     for _ in 0..scripts {
         let mut text = match random.below(4) {
             0 => material[random.below(material.len())].clone(),
@@ -477,9 +496,7 @@ fn what_is_allowed_neither_writes_nor_connects_nor_runs_foreign_programs() {
             continue;
         }
         allowed += 1;
-        let offences = run(&text, &directory, &scratch.path().join("trace"));
-        assert!(offences.is_empty(), "seed {seed}: allowed {text:?} did\n{}", offences.join("\n"));
-        assert_eq!(contents(&directory), before, "seed {seed}: allowed {text:?} changed the directory");
+        check(&text);
     }
     println!("{allowed} of them were allowed and run");
     assert!(allowed * 20 >= scripts, "too few scripts were allowed for the comparison to mean anything");
