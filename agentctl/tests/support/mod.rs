@@ -89,9 +89,11 @@ impl Fake {
         self.home.path().join("s.sock")
     }
 
-    /// The real binary with a clean environment.
+    /// The real binary with a clean environment. When this daemon goes away, it finds no other to start: one would outlive the
+    /// test.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = agentctl(args);
+        command.env("AGENTD_BIN", "/nonexistent/agentd");
         command.env("HOME", self.home.path()).env("AGENTD_SOCKET", self.socket()).current_dir(self.home.path());
         command
     }
