@@ -11,6 +11,8 @@ pub enum Point {
     Committed,
     /// A session is on disk and has no actor.
     SessionMade,
+    /// A call is being looked at, the reply that asks for it is not on disk.
+    Held,
     /// Deeds that need not wait for the disk have begun, it is not known whether their row is on it.
     BegunEarly,
     /// Clients may have seen the rows, the deeds that follow from them have not begun.
@@ -39,6 +41,7 @@ impl Point {
             Self::Inserted => "inserted",
             Self::Committed => "committed",
             Self::SessionMade => "session_made",
+            Self::Held => "held",
             Self::BegunEarly => "begun_early",
             Self::Published => "published",
             Self::Begun => "begun",

@@ -17,7 +17,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use harness::binaries::{self, repository};
 use harness::model_server::{ModelServer, Received, Reply};
@@ -149,11 +149,10 @@ fn sdk() -> Option<(f64, f64)> {
     Some(gaps(&server, ROUNDS / 10))
 }
 
-/// What is kept of a long session's requests.
+/// What is kept of a long session's requests: when each came, and the last one that a figure is told for.
 #[derive(Default)]
 struct Seen {
-    answered: Option<Instant>,
-    gaps: Vec<Duration>,
+    at: HashMap<usize, Instant>,
     body: Vec<u8>,
 }
 
@@ -168,13 +167,11 @@ fn long() {
     let told = |number: usize| number.is_multiple_of(500) || MARKS.contains(&number);
     scene.server.answer_with(move |request: &Received| {
         let mut seen = watching.lock().expect("nobody panics");
-        if let Some(answered) = seen.answered {
-            seen.gaps.push(request.at.saturating_duration_since(answered));
-        }
+        seen.at.insert(request.number, request.at);
         if MARKS.contains(&request.number) {
             seen.body.clone_from(&request.body);
         }
-        seen.answered = Some(Instant::now());
+        drop(seen);
         if told(request.number) { Reply::text("so far") } else { Reply::bash(&format!("true {}", request.number)) }
     });
     let pid = scene.daemon().pid();
@@ -184,11 +181,13 @@ fn long() {
         if !MARKS.contains(&number) {
             continue;
         }
+        let delivered: HashMap<usize, Instant> = scene.server.delivered().into_iter().collect();
         let (gap, body) = {
             let seen = seen.lock().expect("nobody panics");
-            // The last request's own gap is a prompt's.
-            let gaps = &seen.gaps[..seen.gaps.len() - 1];
-            let mut gaps: Vec<f64> = gaps.iter().rev().take(WINDOW).map(|gap| gap.as_secs_f64() * 1_000.0).collect();
+            // The last reply's own gap is a prompt's.
+            let gaps = (number - WINDOW..number)
+                .map(|reply| seen.at[&(reply + 1)].saturating_duration_since(delivered[&reply]));
+            let mut gaps: Vec<f64> = gaps.map(|gap| gap.as_secs_f64() * 1_000.0).collect();
             gaps.sort_by(f64::total_cmp);
             (gaps[gaps.len() / 2], seen.body.clone())
         };
@@ -212,7 +211,7 @@ fn resident_kib(pid: i32) -> u64 {
 /// The output is the time of its own printing, so that nothing before it counts; the command goes on for a while, so that
 /// it is the live piece that tells it and not the result.
 fn first() {
-    let mut scene = Scene::with(&[("log.level", "warn")]);
+    let mut scene = Scene::with(&[("turn.requests_max", "1000"), ("log.level", "warn")]);
     let last = |number: usize| number.is_multiple_of(FIRSTS + 1);
     scene.server.answer_with(move |request| {
         if last(request.number) { Reply::text("done") } else { Reply::bash("echo $EPOCHREALTIME; sleep 0.01") }

@@ -63,7 +63,8 @@ fn bare_start() -> f64 {
 fn ask(machine: &Machine, server: &ModelServer, arguments: &[&str]) -> f64 {
     let before = server.requests().len();
     let mut command = machine.command(&binaries::agentctl());
-    command.arg("ask").args(arguments).arg("say a word");
+    // Another text each time: the server knows sessions by their first prompts.
+    command.arg("ask").args(arguments).arg(format!("say word {before}"));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let began = Instant::now();
     let status = command.status().expect("agentctl runs");

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 pub use self::endpoint::{API_VERSION, ApiKey, BASE_URL, Endpoint, EndpointError, Patience};
 use self::endpoint::{headers, host_of, http_client, messages_url, models_url};
 
+use self::parts::Parts;
 use super::error::{ErrorKind, ModelError, Target};
 use super::failure::{self, Answer};
 use super::wire::{self, Profile, Style};
@@ -23,6 +24,7 @@ use super::{Conversation, Progress, Reply};
 
 mod endpoint;
 mod models;
+mod parts;
 mod receive;
 
 /// The API's limit on a request. Checked here, since the server may close the connection instead of answering.
@@ -123,11 +125,12 @@ impl Client {
         if key.is_none() && self.style.profile == Profile::Anthropic {
             return Err(fail(ErrorKind::NoKey));
         }
-        let body = wire::body(conversation, self.style);
-        if body.len() > BODY_LIMIT {
-            let message = format!("{} MB, the limit is {} MB", body.len() / 1_000_000, BODY_LIMIT / 1_000_000);
+        let parts = Parts::new(wire::body(conversation, self.style));
+        if parts.left() > BODY_LIMIT {
+            let message = format!("{} MB, the limit is {} MB", parts.left() / 1_000_000, BODY_LIMIT / 1_000_000);
             return Err(ModelError { message, ..fail(ErrorKind::TooLarge) });
         }
+        let body = reqwest::Body::wrap(parts);
         let mut request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
         if let Some(key) = key {
             let Some((name, value)) = key.header() else {

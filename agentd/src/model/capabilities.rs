@@ -25,7 +25,7 @@ pub struct Capabilities {
     /// The efforts it takes, rising.
     pub(super) efforts: Vec<Effort>,
     /// System messages in the middle of the conversation.
-    pub(super) system_messages: bool,
+    pub system_messages: bool,
     /// Tokens its window holds.
     pub window: u64,
     /// Its longest reply in tokens.

@@ -106,7 +106,9 @@ pub struct Conversation {
     pub system: String,
     /// Tool definitions as sent, frozen at the session's start.
     pub tools: Vec<JsonText>,
-    /// The history, oldest first. Append-only.
+    /// The beginning of the history as it is sent, where it is kept in that form.
+    pub written: Option<wire::Written>,
+    /// The rest of the history, oldest first. Append-only.
     pub messages: Vec<Arc<Message>>,
 }
 

@@ -4,21 +4,21 @@
 //! between the requests of a session stands before `system`, nothing stands behind `messages`, and stored blocks are
 //! copied as text. The one exception is a cache marker inside a long step, see `MARKER_REACH`.
 //! Invariant: at most four cache markers: the system prompt's, the automatic one, and up to two in `messages`.
-//! Invariant: `messages` never holds two neighbours of one role, an empty message, an empty text, or thinking without a
-//! signature; the history may.
-
-use std::sync::Arc;
-
-use proto::json::JsonText;
-use serde::Deserialize;
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
+use proto::json::JsonText;
+
+use super::Conversation;
 use super::capabilities::{self, Capabilities, Thinking};
 use super::object::raw_string;
 pub use super::tools::tool_definitions;
-use super::{Conversation, Message, Role};
 use crate::effort::Effort;
+
+mod history;
+
+pub use history::{Writer, Written, is_thinking};
 
 /// Whose dialect of the Messages API a server speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,25 +45,22 @@ impl From<Profile> for Style {
     }
 }
 
-/// Blocks that a cache marker looks back for an earlier entry, itself included. A step of the conversation that is
-/// longer would miss the cache, so it gets markers inside.
-const MARKER_REACH: usize = 20;
-
 /// Thinking tokens of models with budgets: what a coding step needs, well below their output limit.
 const THINKING_BUDGET: u32 = 8192;
 
 /// The smallest budget the API takes, and the least output that must be left beside one.
 const THINKING_BUDGET_MIN: u32 = 1024;
 
+/// Room for what stands before the messages besides the system prompt: the tools are most of it.
+const HEAD_BYTES: usize = 8 * 1024;
+
 const MARKER: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
-/// The body of a streaming request.
+/// The body of a streaming request: its parts, in order.
 #[must_use]
-pub fn body(conversation: &Conversation, style: impl Into<Style>) -> Vec<u8> {
+pub fn body(conversation: &Conversation, style: impl Into<Style>) -> Vec<Bytes> {
     let style = style.into();
-    let size: usize =
-        conversation.messages.iter().flat_map(|m| &m.content).map(|block| block.as_str().len() + 64).sum();
-    let mut out = String::with_capacity(size + conversation.system.len() + 4096);
+    let mut out = String::with_capacity(conversation.system.len() + HEAD_BYTES);
     out.push_str(r#"{"model":"#);
     out.push_str(raw_string(&conversation.model).get());
     out.push_str(&format!(r#","max_tokens":{},"stream":true"#, conversation.max_tokens));
@@ -87,14 +84,21 @@ pub fn body(conversation: &Conversation, style: impl Into<Style>) -> Vec<u8> {
     }
     write_system(&mut out, &conversation.system, style.profile);
     write_tools(&mut out, &conversation.tools);
-    let turns = turns(&conversation.messages, takes.is_some_and(|takes| takes.system_messages));
-    let markers = match style.profile {
-        Profile::Anthropic => markers(&turns),
-        Profile::Compat => Vec::new(),
+    out.push_str(r#","messages":["#);
+    let system_messages = match &conversation.written {
+        Some(written) => written.system_messages(),
+        None => takes.is_some_and(|takes| takes.system_messages),
     };
-    write_messages(&mut out, &turns, &markers);
-    out.push('}');
-    out.into_bytes()
+    let mut parts = vec![Bytes::from(out)];
+    parts.extend(conversation.written.iter().flat_map(Written::parts).cloned());
+    let mut out = String::new();
+    if parts.len() > 1 {
+        out.push(',');
+    }
+    history::write(&mut out, &conversation.messages, system_messages, style.profile);
+    out.push_str("]}");
+    parts.push(Bytes::from(out));
+    parts
 }
 
 fn write_model_settings(out: &mut String, takes: &Capabilities, effort: Option<Effort>, max_tokens: u32) {
@@ -136,145 +140,6 @@ fn write_tools(out: &mut String, tools: &[JsonText]) {
             out.push(',');
         }
         out.push_str(tool.as_str());
-    }
-    out.push(']');
-}
-
-/// Messages as they are sent: neighbours of one role are one.
-#[derive(Debug)]
-struct Turn<'a> {
-    role: Role,
-    blocks: Vec<&'a str>,
-}
-
-fn turns(messages: &[Arc<Message>], system_messages: bool) -> Vec<Turn<'_>> {
-    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(messages.len());
-    for (at, message) in messages.iter().enumerate() {
-        let role = match message.role {
-            Role::System if !(system_messages && system_fits(messages, at)) => Role::User,
-            role @ (Role::User | Role::Assistant | Role::System) => role,
-        };
-        let blocks = message.content.iter().map(JsonText::as_str).filter(|block| may_be_sent(role, block));
-        match turns.last_mut() {
-            Some(last) if last.role == role => last.blocks.extend(blocks),
-            Some(_) | None => {
-                let blocks: Vec<&str> = blocks.collect();
-                if !blocks.is_empty() {
-                    turns.push(Turn { role, blocks });
-                }
-            }
-        }
-    }
-    turns
-}
-
-/// A system message stands between a user's message and an assistant's, or last; elsewhere it goes out as the user's.
-fn system_fits(messages: &[Arc<Message>], at: usize) -> bool {
-    let spoken = |message: &&Arc<Message>| message.role != Role::System;
-    let before = messages[..at].iter().rfind(spoken).map(|message| message.role);
-    let after = messages[at..].iter().find(spoken).map(|message| message.role);
-    before == Some(Role::User) && after != Some(Role::User)
-}
-
-#[derive(Deserialize)]
-struct Head<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: std::borrow::Cow<'a, str>,
-    #[serde(borrow)]
-    text: Option<&'a serde_json::value::RawValue>,
-    #[serde(borrow)]
-    signature: Option<&'a serde_json::value::RawValue>,
-}
-
-/// Thinking without a signature and empty texts are refused by the API; a model can have made both.
-fn may_be_sent(role: Role, block: &str) -> bool {
-    // Calls and results are most of a history's bytes and are never left out: no need to read them. Nor is there to read
-    // a text that is written as the API writes it.
-    if role != Role::Assistant || block.starts_with(r#"{"type":"tool_use""#) {
-        return true;
-    }
-    if let Some(text) = block.strip_prefix(r#"{"type":"text","text":""#) {
-        return !text.starts_with('"');
-    }
-    let Ok(head) = serde_json::from_str::<Head<'_>>(block) else {
-        return true;
-    };
-    let says =
-        |value: Option<&serde_json::value::RawValue>| value.is_some_and(|raw| !matches!(raw.get(), "\"\"" | "null"));
-    match &*head.kind {
-        "thinking" => says(head.signature),
-        "text" => says(head.text),
-        _ => true,
-    }
-}
-
-/// A block of thinking, shown or redacted.
-#[must_use]
-pub fn is_thinking(block: &JsonText) -> bool {
-    serde_json::from_str::<Head<'_>>(block.as_str())
-        .is_ok_and(|head| matches!(&*head.kind, "thinking" | "redacted_thinking"))
-}
-
-/// Where markers stand inside `messages`, as numbers of blocks from the first. The automatic marker stands on the last
-/// block and reads the entry that the last request's wrote, unless the step since then is longer than a marker's reach.
-/// Then one marker stands where that entry ends, and one half way, for the next reader.
-fn markers(turns: &[Turn<'_>]) -> Vec<usize> {
-    let total: usize = turns.iter().map(|turn| turn.blocks.len()).sum();
-    let Some(assistant) = turns.iter().rposition(|turn| turn.role == Role::Assistant) else {
-        return Vec::new();
-    };
-    let before: usize = turns[..assistant].iter().map(|turn| turn.blocks.len()).sum();
-    if before == 0 || total - before < MARKER_REACH {
-        return Vec::new();
-    }
-    let blocks: Vec<&str> = turns.iter().flat_map(|turn| turn.blocks.iter().copied()).collect();
-    let middle = (before + (total - before) / 2..total - 1).find(|at| takes_marker(blocks[*at]));
-    let mut markers: Vec<usize> = [Some(before - 1), middle].into_iter().flatten().collect();
-    markers.retain(|at| takes_marker(blocks[*at]));
-    markers
-}
-
-/// The kinds of block that may carry a marker, told from how they are written; a block written in another order just
-/// gets none.
-fn takes_marker(block: &str) -> bool {
-    let marked = block.contains("\"cache_control\"");
-    !marked
-        && ["text", "tool_use", "tool_result", "image", "document"].iter().any(|kind| {
-            block
-                .strip_prefix(r#"{"type":""#)
-                .and_then(|rest| rest.strip_prefix(kind))
-                .is_some_and(|rest| rest.starts_with('"'))
-        })
-}
-
-fn write_messages(out: &mut String, turns: &[Turn<'_>], markers: &[usize]) {
-    out.push_str(r#","messages":["#);
-    let mut number = 0;
-    for (at, turn) in turns.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        let role = match turn.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::System => "system",
-        };
-        out.push_str(&format!(r#"{{"role":"{role}","content":["#));
-        for (at, block) in turn.blocks.iter().enumerate() {
-            if at > 0 {
-                out.push(',');
-            }
-            match block.strip_suffix('}') {
-                Some(open) if markers.contains(&number) => {
-                    out.push_str(open);
-                    out.push_str(MARKER);
-                    out.push('}');
-                }
-                Some(_) | None => out.push_str(block),
-            }
-            number += 1;
-        }
-        out.push_str("]}");
     }
     out.push(']');
 }

@@ -2,15 +2,13 @@
 //!
 //! Everything that happens comes through one loop: a client's command, news from a task (a reply's progress, a call's
 //! output or result, the shell), or the timer. The actor never waits for a client, the model or a command; it waits for
-//! the disk only where an intent must be on it before the deed.
-//!
-//! Invariant: rows are published only after they are on disk, in order, without gaps. When the disk fails the state in
-//! memory is dropped and read again from the log: the log is the truth.
+//! the disk only where an intent must be on it before the deed (`writing`).
 
 mod info;
 mod jobs;
 mod rest;
 pub(super) mod wishes;
+mod writing;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,23 +18,24 @@ use proto::ids::{CallId, PromptId, Seq, SessionId, Timestamp, UndoId};
 use proto::response::Undone;
 use proto::secret::EnvVars;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use self::writing::Held;
+use super::Context;
 use super::audit::Auditor;
 use super::command::{Command, Reply};
 use super::deeds::Deeds;
 use super::fanout::Fanout;
-use super::machine::{Effect, Input, Machine, Step};
+use super::machine::{Input, Machine};
 use super::news::News;
 use super::open::OpenPieces;
 use super::serving::Served;
 use super::spec::Spec;
 use super::trail::Trail;
-use super::{Context, storage_error};
-use crate::faults::{self, Point};
 use crate::store::entry::Entry;
-use crate::store::{LogRow, NewRow, SessionRow, StoreError};
+use crate::store::{SessionRow, StoreError};
 
 /// News that may wait: progress is coalesced by its senders when this fills.
 const NEWS_MAX: usize = 256;
@@ -73,6 +72,8 @@ pub(super) struct Actor {
     pub(super) auditor: Auditor,
     pub(super) deeds: Deeds,
     pub(super) news: mpsc::Receiver<News>,
+    /// Rows that are written with the next ones.
+    held: Option<Held>,
     /// The disk failed: the state in memory is not to be trusted until the log was read again.
     pub(super) stale: Option<StoreError>,
 }
@@ -104,6 +105,7 @@ impl Actor {
             auditor: Auditor::default(),
             deeds,
             news,
+            held: None,
             stale: None,
             row,
             spec,
@@ -205,17 +207,22 @@ impl Actor {
         loop {
             let deadline = self.machine.deadline();
             let rest = self.rest_at();
+            let held = self.held.as_ref().map(Held::until);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 command = inbox.recv() => match command {
-                    Some(command) => match self.command(command).await {
-                        Served::Done => {}
-                        Served::Retired => break,
-                    },
+                    Some(command) => {
+                        self.flush().await;
+                        match self.command(command).await {
+                            Served::Done => {}
+                            Served::Retired => break,
+                        }
+                    }
                     None => break,
                 },
                 Some(news) = self.news.recv() => self.hear(news).await,
+                () = tokio::time::sleep_until(held.unwrap_or_else(Instant::now)), if held.is_some() => self.flush().await,
                 () = left.notified() => {
                     self.used_at = Timestamp::now();
                     self.fanout.tell_presence();
@@ -225,10 +232,14 @@ impl Actor {
                 () = sleep_until(deadline), if deadline.is_some() && self.stale.is_none() => self.take(Input::TimerFired).await,
             }
         }
+        self.flush().await;
         self.deeds.stop();
     }
 
     async fn hear(&mut self, news: News) {
+        if !news.is_look() {
+            self.flush().await;
+        }
         if self.stale.is_some() {
             // Nothing can be recorded: results stay with the shim, replies are asked for again.
             return;
@@ -290,74 +301,6 @@ impl Actor {
             self.take(Input::Noticed { text: text.to_owned() }).await;
             self.settle_jobs(None);
         }
-    }
-
-    /// One step: record, publish, do.
-    pub(super) async fn take(&mut self, input: Input) {
-        if self.stale.is_some() {
-            return;
-        }
-        let now = Timestamp::now();
-        self.machine.surround(self.surroundings(now));
-        let step = self.machine.step(now, &mut Uuid::now_v7, input);
-        if let Err(error) = self.carry_out(now, step).await {
-            self.storage_failed(error);
-        }
-    }
-
-    async fn carry_out(&mut self, now: Timestamp, step: Step) -> Result<(), StoreError> {
-        // A prompt that is not on disk was not accepted: nothing is asked of the model for it. Nor for the end of a job.
-        let is_beginning = |entry: &Entry| matches!(entry, Entry::PromptAccepted(_) | Entry::TurnWoken { .. });
-        let begins = step.entries.iter().any(is_beginning);
-        let (late, early): (Vec<Effect>, Vec<Effect>) =
-            step.effects.into_iter().partition(|effect| begins || effect.waits_for_disk());
-        if !step.entries.is_empty() {
-            let mut seq = self.head;
-            let rows: Vec<NewRow> = step
-                .entries
-                .into_iter()
-                .map(|entry| {
-                    seq = seq.next();
-                    let audited = self.auditor.see(self.id, seq, now, &entry).map(Box::new);
-                    NewRow { seq, at: now, entry: Arc::new(entry), audited }
-                })
-                .collect();
-            let done = self.context.store.append(self.id, rows.clone()).await?;
-            self.perform(early);
-            faults::reach(Point::BegunEarly);
-            done.await.map_err(|_| StoreError::Closed)??;
-            for row in rows {
-                let entry = Arc::unwrap_or_clone(row.entry);
-                self.trail.log(self.id, row.seq, &entry, self.context.config().log.prompts);
-                self.context.spent.add(row.at, &entry);
-                self.note(row.seq, row.at, &entry);
-                self.fanout.row(LogRow { seq: row.seq, at: row.at, entry });
-            }
-        } else {
-            self.perform(early);
-        }
-        faults::reach(Point::Published);
-        self.perform(late);
-        faults::reach(Point::Begun);
-        Ok(())
-    }
-
-    fn perform(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            self.deeds.perform(effect, &self.machine);
-        }
-    }
-
-    /// The disk failed: what is in memory may be ahead of the log. Stop everything that could act on it; commands go on
-    /// in the shim, which keeps their results.
-    fn storage_failed(&mut self, error: StoreError) {
-        tracing::error!(session = %self.id, %error, "the session log cannot be written; the session is parked");
-        self.deeds.drop_tasks();
-        self.open = OpenPieces::default();
-        for (_, reply) in std::mem::take(&mut self.undo_waiters) {
-            let _ = reply.send(Err(storage_error(&error)));
-        }
-        self.stale = Some(error);
     }
 
     /// Reads the log again and goes on, if the disk lets us.

@@ -19,10 +19,12 @@ use super::file_task::{self, Look, UndoTry};
 use super::machine::{Effect, Input, Machine};
 use super::news::News;
 use super::request_task::{self, RequestJob};
-use super::spec::Spec;
+use super::spec::{Source, Spec};
 use super::{job_task, keep_rule, shell_task};
+use crate::config::ProviderKind;
 use crate::faults::{self, Point};
-use crate::model::Conversation;
+use crate::model::wire::Writer;
+use crate::model::{Capabilities, Conversation};
 use crate::shell::Shell;
 use crate::tools::undo;
 
@@ -40,6 +42,7 @@ pub(super) struct Deeds {
     news: mpsc::Sender<News>,
     tasks: JoinSet<()>,
     request: Option<(RequestId, AbortHandle)>,
+    writer: Writer,
     shell: Slot,
     /// What waits for the shell, in order.
     waiting: Vec<Waiting>,
@@ -89,6 +92,7 @@ impl Deeds {
             news,
             tasks: JoinSet::new(),
             request: None,
+            writer: Writer::default(),
             shell: Slot::None,
             waiting: Vec::new(),
             had_shell: false,
@@ -174,6 +178,14 @@ impl Deeds {
         }
         let settings = machine.settings().cloned().unwrap_or_else(|| self.spec.settings());
         let takes = self.context.capabilities(&self.spec, &settings.model);
+        let messages = machine.messages();
+        let (written, messages) = match system_messages(&self.spec, takes.as_deref()) {
+            Some(may) => {
+                let (written, rest) = self.writer.split(&messages, may);
+                (Some(written), rest)
+            }
+            None => (None, &*messages),
+        };
         let conversation = Conversation {
             max_tokens: takes.as_ref().map_or(settings.max_tokens, |takes| settings.max_tokens.min(takes.output)),
             effort: settings.effort,
@@ -183,7 +195,8 @@ impl Deeds {
             model: settings.model,
             system: self.spec.system.clone(),
             tools: self.spec.tools.clone(),
-            messages: machine.messages(),
+            written,
+            messages: messages.to_vec(),
         };
         let under_way = attempt > 1 || machine.turn().is_some_and(|turn| turn.requests > 1);
         let job = RequestJob { request, attempt, conversation, under_way, spec: Arc::clone(&self.spec) };
@@ -366,6 +379,18 @@ impl Deeds {
     /// As [`Self::drop_tasks`], for good.
     pub(super) fn stop(mut self) {
         self.drop_tasks();
+    }
+}
+
+/// Whether the harness's messages go to the model as such. `None` where that is not known before the request, and where
+/// nothing is written.
+fn system_messages(spec: &Spec, takes: Option<&Capabilities>) -> Option<bool> {
+    match &spec.source {
+        Source::Scenario { .. } => None,
+        Source::Api(api) => match api.provider {
+            ProviderKind::Anthropic => takes.map(|takes| takes.system_messages),
+            ProviderKind::Compat => Some(false),
+        },
     }
 }
 

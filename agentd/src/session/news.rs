@@ -66,3 +66,10 @@ pub(super) enum News {
     /// Something the machine must hear.
     Happened(Box<Input>),
 }
+
+impl News {
+    /// Whether this is what a look at a call found.
+    pub(super) fn is_look(&self) -> bool {
+        matches!(self, Self::Happened(input) if matches!(**input, Input::CallAssessed { .. }))
+    }
+}

@@ -324,6 +324,8 @@ impl Drop for Whole {
 async fn accept(shared: Arc<Shared>, listener: TcpListener) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
+        // Else the end of a reply waits for the client to acknowledge what came before it, which takes it 40 ms.
+        let _ = stream.set_nodelay(true);
         let shared = Arc::clone(&shared);
         let service = service_fn({
             let shared = Arc::clone(&shared);

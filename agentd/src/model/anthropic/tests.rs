@@ -43,6 +43,7 @@ fn conversation() -> Conversation {
         compact: false,
         system: "Be brief.".to_owned(),
         tools: Vec::new(),
+        written: None,
         messages: vec![Arc::new(Message {
             role: Role::User,
             content: vec![proto::json::JsonText::from_value(&json!({"type": "text", "text": "hi"}))],

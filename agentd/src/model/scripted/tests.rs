@@ -21,6 +21,7 @@ fn conversation(messages: Vec<Message>) -> Conversation {
         compact: false,
         system: String::new(),
         tools: vec![],
+        written: None,
         messages: messages.into_iter().map(Arc::new).collect(),
     }
 }

@@ -4,7 +4,11 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use std::sync::Arc;
+
+use super::history::MARKER_REACH;
 use super::*;
+use crate::model::{Message, Role};
 
 fn block(value: &Value) -> JsonText {
     JsonText::from_value(value)
@@ -28,12 +32,17 @@ fn conversation(model: &str, messages: Vec<Message>) -> Conversation {
         compact: false,
         system: "You work in a \"sandbox\".".to_owned(),
         tools: tool_definitions(Profile::Anthropic, 30000),
+        written: None,
         messages: messages.into_iter().map(Arc::new).collect(),
     }
 }
 
+fn whole(parts: &[Bytes]) -> String {
+    String::from_utf8(parts.concat()).unwrap()
+}
+
 fn sent(model: &str, messages: Vec<Message>, style: impl Into<Style>) -> String {
-    String::from_utf8(body(&conversation(model, messages), style)).unwrap()
+    whole(&body(&conversation(model, messages), style))
 }
 
 fn parsed(model: &str, messages: Vec<Message>, style: impl Into<Style>) -> Value {
@@ -55,7 +64,7 @@ fn a_request_to_a_compatible_server_has_the_common_core_only() {
     let mut conversation = conversation("local", hello());
     conversation.tools = Vec::new();
     expect![[r#"{"model":"local","max_tokens":32000,"stream":true,"system":"You work in a \"sandbox\".","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#]]
-    .assert_eq(std::str::from_utf8(&body(&conversation, Profile::Compat)).unwrap());
+    .assert_eq(&whole(&body(&conversation, Profile::Compat)));
 }
 
 #[test]
@@ -70,7 +79,7 @@ fn thinking_and_effort_follow_the_model() {
     assert_eq!(newest["output_config"], json!({"effort": "xhigh"}));
     let mut small = conversation("claude-haiku-4-5", hello());
     small.max_tokens = 2000;
-    let small: Value = serde_json::from_slice(&body(&small, Profile::Anthropic)).unwrap();
+    let small: Value = serde_json::from_str(&whole(&body(&small, Profile::Anthropic))).unwrap();
     assert_eq!(small.get("thinking"), None, "no room for a budget beside the output");
     let compat = parsed("claude-fable-5-2", hello(), Style { profile: Profile::Compat, effort: Some(Effort::Max) });
     assert_eq!((compat.get("thinking"), compat.get("output_config"), compat.get("cache_control")), (None, None, None));
@@ -204,5 +213,96 @@ proptest! {
             let sent = sent("claude-opus-5-5", messages.clone(), Profile::Anthropic);
             prop_assert!(sent.matches("\"cache_control\"").count() <= 4);
         }
+    }
+
+    /// Whatever becomes of a history, what was kept of it is what is sent.
+    #[test]
+    fn a_history_written_step_by_step_has_the_bytes_of_one_written_at_once(
+        changes in proptest::collection::vec(change(), 1..60),
+        compat in any::<bool>(),
+        system_messages in any::<bool>(),
+    ) {
+        let model = if system_messages { "claude-opus-5-5" } else { "claude-sonnet-5" };
+        let profile = if compat { Profile::Compat } else { Profile::Anthropic };
+        let mut conversation = conversation(model, Vec::new());
+        let mut history = Vec::new();
+        let mut writer = Writer::default();
+        for change in changes {
+            apply(&mut history, change);
+            conversation.written = None;
+            conversation.messages.clone_from(&history);
+            let at_once = whole(&body(&conversation, profile));
+            let (written, rest) = writer.split(&history, system_messages && !compat);
+            prop_assert!(written.parts().len() <= 12, "few parts");
+            conversation.written = Some(written);
+            conversation.messages = rest.to_vec();
+            prop_assert_eq!(whole(&body(&conversation, profile)), at_once);
+        }
+    }
+}
+
+/// What can become of a history.
+#[derive(Clone, Debug)]
+enum Change {
+    Said(Message),
+    /// Added to the last message, when it is the user's.
+    Grown(JsonText),
+    /// Taken back to so many messages.
+    Rewound(usize),
+    /// Thinking removed from all.
+    Stripped,
+    /// A summary in its place.
+    Compacted,
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let block = prop_oneof![
+        4 => "[a-z]{1,8}".prop_map(|words| text(&words)),
+        2 => (0usize..100).prop_map(|id| block(&json!({"type": "tool_use", "id": id.to_string(), "name": "bash", "input": {}}))),
+        1 => Just(text("")),
+        1 => Just(block(&json!({"type": "thinking", "thinking": "x"}))),
+        1 => Just(block(&json!({"type": "thinking", "thinking": "x", "signature": "s"}))),
+    ];
+    let role = prop_oneof![4 => Just(Role::Assistant), 4 => Just(Role::User), 1 => Just(Role::System)];
+    let said =
+        (role, proptest::collection::vec(block.clone(), 0..30)).prop_map(|(role, content)| message(role, content));
+    prop_oneof![
+        20 => said.prop_map(Change::Said),
+        3 => block.prop_map(Change::Grown),
+        1 => (0usize..20).prop_map(Change::Rewound),
+        1 => Just(Change::Stripped),
+        1 => Just(Change::Compacted),
+    ]
+}
+
+fn apply(history: &mut Vec<Arc<Message>>, change: Change) {
+    match change {
+        Change::Said(message) => history.push(Arc::new(message)),
+        Change::Grown(block) => {
+            if let Some(last) = history.last_mut().filter(|last| last.role == Role::User) {
+                Arc::make_mut(last).content.push(block);
+            }
+        }
+        Change::Rewound(length) => history.truncate(length),
+        Change::Stripped => {
+            for message in history.iter_mut().filter(|message| message.content.iter().any(is_thinking)) {
+                Arc::make_mut(message).content.retain(|block| !is_thinking(block));
+            }
+        }
+        Change::Compacted => *history = vec![Arc::new(message(Role::User, vec![text("a summary")]))],
+    }
+}
+
+/// A long history is kept in few parts, each written once and seldom copied.
+#[test]
+fn a_long_history_is_kept_in_few_parts() {
+    let mut history: Vec<Arc<Message>> = hello().into_iter().map(Arc::new).collect();
+    let mut writer = Writer::default();
+    for number in 0..3_000 {
+        history.extend(step(number, 1).into_iter().map(Arc::new));
+        let (written, rest) = writer.split(&history, true);
+        assert!(rest.len() <= 4, "{}", rest.len());
+        let sizes: Vec<usize> = written.parts().iter().map(Bytes::len).collect();
+        assert!(sizes.windows(2).all(|pair| pair[0] >= 2 * pair[1]), "{sizes:?}");
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::super::shell_rest;
 use super::{Deeds, Slot};
+use crate::model::wire::Writer;
 
 impl Deeds {
     /// Whether it is known that there is a shell.
@@ -25,5 +26,7 @@ impl Deeds {
         // What the client brought once is older than what the shell had at last.
         self.env = None;
         self.had_shell = false;
+        // Memory for a session that nobody uses: the next request writes its history anew.
+        self.writer = Writer::default();
     }
 }

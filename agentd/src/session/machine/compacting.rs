@@ -3,6 +3,7 @@
 //!
 //! Invariant: it happens only between a message of results and the next request, never between a call and its result.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use proto::event::TurnOutcome;
@@ -177,21 +178,22 @@ impl Machine {
 
     /// What the next request says: the history, or the request for its summary.
     #[must_use]
-    pub fn messages(&self) -> Vec<Arc<Message>> {
+    pub fn messages(&self) -> Cow<'_, [Arc<Message>]> {
         let ask = |before: String| {
             let text = if before.is_empty() { ASK.to_owned() } else { format!("{before}\n\n{ASK}") };
             Arc::new(Message { role: Role::User, content: vec![text_block(&text)] })
         };
         match self.turn().and_then(|turn| turn.compacting) {
-            None => self.history.clone(),
-            Some(Compacting { transcript: None, .. }) if self.limits.server_compaction => self.history.clone(),
+            None => Cow::Borrowed(&self.history),
+            Some(Compacting { transcript: None, .. }) if self.limits.server_compaction => Cow::Borrowed(&self.history),
             Some(Compacting { transcript: None, .. }) => {
                 let mut messages = self.history.clone();
                 messages.push(ask(String::new()));
-                messages
+                Cow::Owned(messages)
             }
             Some(Compacting { transcript: Some(chars), .. }) => {
-                vec![ask(format!("<conversation>\n{}\n</conversation>", transcript(&self.history, chars)))]
+                let text = format!("<conversation>\n{}\n</conversation>", transcript(&self.history, chars));
+                Cow::Owned(vec![ask(text)])
             }
         }
     }

@@ -191,7 +191,7 @@ fn the_servers_own_compaction_takes_the_historys_place() {
     bench.prompt(ApproveMode::All);
     bench.dear_call("a", 900);
     assert!(bench.machine.compacts_on_server());
-    assert_eq!(bench.machine.messages(), bench.machine.history());
+    assert_eq!(&*bench.machine.messages(), bench.machine.history());
     let block = raw(&serde_json::json!({"type": "compaction", "content": "sum", "signature": "s"}));
     let kind = BlockKind::Other("compaction".into());
     let effects = bench.reply(StopReason::Compaction, vec![ReplyBlock { raw: block, kind }]);
