@@ -169,7 +169,11 @@ impl Screen {
     /// # Errors
     /// As [`Self::text`].
     pub fn out_line(&mut self, line: &Line) -> Result<(), CtlError> {
-        let text = line.paint(self.tty.color_out());
+        // A screen reader, or a terminal that knows nothing of columns, breaks lines by itself.
+        let columns = if self.tty.stdout && !self.tty.dumb { self.columns() } else { usize::MAX };
+        let lines: Vec<String> =
+            line.clone().broken(columns).iter().map(|line| line.paint(self.tty.color_out())).collect();
+        let text = lines.join("\n");
         match &mut self.pending {
             Some(pending) if self.tty.same => {
                 pending.push(text);

@@ -280,11 +280,11 @@ impl View {
                 self.turn = Some(it.turn);
                 Vec::new()
             }
-            body @ (EventBody::JobStarted(_)
-            | EventBody::JobEnded(_)
-            | EventBody::JobSilent(_)
-            | EventBody::JobStopAsked(_)
-            | EventBody::BackgroundAsked(_)) => jobs::event(body, columns),
+            EventBody::JobStarted(it) => vec![jobs::started(it, columns)],
+            EventBody::JobEnded(it) => jobs::ended(it, columns),
+            EventBody::JobSilent(it) => vec![jobs::silent(it)],
+            EventBody::JobStopAsked(it) => vec![jobs::stop_asked(it)],
+            EventBody::BackgroundAsked(it) => vec![jobs::background_asked(it)],
             EventBody::UndoEnded(it) => changes::undo_ended(it),
             EventBody::SessionForked(it) => vec![notes::forked(it)],
         };

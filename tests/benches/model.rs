@@ -4,8 +4,8 @@
 //! `cargo bench -p agentd-tests` builds the release binaries and prints one JSON object a line. Arguments choose among
 //! `round` (last byte of a reply to the head of the next request, a no-op command between), `first` (a command's first byte,
 //! from when it prints it to when an attached client has it), `deltas` (CPU of the daemon and its clients for 20,000
-//! pieces of text) and `long` (resident memory and gap at 10, 100, 1,000 and 5,000 rounds of one session;
-//! `AGENTD_BENCH_LONG` ends it earlier).
+//! pieces of text as fast as they can be sent, and for fewer of them a few hundred a second) and `long` (resident memory
+//! and gap at 10, 100, 1,000 and 5,000 rounds of one session; `AGENTD_BENCH_LONG` ends it earlier).
 //!
 //! The SDK's loop (`benches/sdk_loop.py`) needs a Python with the `anthropic` package: `AGENTD_TEST_SDK_PYTHON` names it,
 //! else `python3` is tried. Without one its figures are missing.
@@ -17,13 +17,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use harness::binaries::{self, repository};
 use harness::model_server::{ModelServer, Received, Reply};
+use harness::processes::cpu;
 use harness::scene::Scene;
 use harness::wait;
-use nix::unistd::{SysconfVar, sysconf};
 use proto::event::TurnOutcome;
 use proto::live::Live;
 use proto::request::ApproveMode;
@@ -44,8 +44,9 @@ const WINDOW: usize = 9;
 /// Requests of one size that the bare loop sends.
 const BARE: usize = 20;
 
-/// Pieces of the streamed text.
+/// Pieces of the streamed text; fewer where there is a pause after each.
 const DELTAS: usize = 20_000;
+const DELTAS_PACED: usize = 5_000;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
@@ -58,7 +59,8 @@ fn main() {
     }
     if wanted("deltas") {
         for clients in [1, 3] {
-            deltas(clients);
+            deltas(clients, DELTAS, Duration::ZERO);
+            deltas(clients, DELTAS_PACED, Duration::from_millis(1));
         }
     }
     if wanted("long") {
@@ -236,7 +238,7 @@ fn first() {
 }
 
 /// One event for each piece, as a server with one token at a time sends them.
-fn stream() -> String {
+fn stream(deltas: usize) -> String {
     let event = |name: &str, data: serde_json::Value| format!("event: {name}\ndata: {data}\n\n");
     let usage = json!({ "input_tokens": 10, "output_tokens": 1 });
     let message = json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [],
@@ -244,35 +246,26 @@ fn stream() -> String {
     let mut out = event("message_start", json!({ "type": "message_start", "message": message }));
     let block = json!({ "type": "text", "text": "" });
     out += &event("content_block_start", json!({ "type": "content_block_start", "index": 0, "content_block": block }));
-    for number in 0..DELTAS {
+    for number in 0..deltas {
         let delta = json!({ "type": "text_delta", "text": format!(" word{}", number % 100) });
         out += &event("content_block_delta", json!({ "type": "content_block_delta", "index": 0, "delta": delta }));
     }
     out += &event("content_block_stop", json!({ "type": "content_block_stop", "index": 0 }));
-    let delta = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": DELTAS } });
+    let delta = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": deltas } });
     out += &event("message_delta", delta);
     out + &event("message_stop", json!({ "type": "message_stop" }))
 }
 
-/// Seconds of CPU that a process used so far.
-fn cpu(pid: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-    let fields: Vec<&str> = stat.rsplit_once(") ").expect("a name").1.split(' ').collect();
-    let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64;
-    let field = |at: usize| fields[at].parse::<f64>().expect("a number");
-    (field(11) + field(12)) / ticks
-}
-
 fn attach(scene: &Scene) -> Child {
     let mut command: Command = scene.machine.command(&binaries::agentctl());
-    command.args(["attach", &scene.session.to_string(), "--json"]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("agentctl runs")
+    command.args(["attach", &scene.session.to_string(), "--json", "--read-only"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("agentctl runs")
 }
 
-fn deltas(clients: usize) {
+fn deltas(clients: usize, deltas: usize, pause: Duration) {
     let mut scene = Scene::with(&[("log.level", "warn")]);
-    let text = stream();
-    scene.server.answer_with(move |_| Reply::raw(text.clone()));
+    let text = stream(deltas);
+    scene.server.answer_with(move |_| Reply::raw(text.clone()).pause(pause));
     let mut watching: Vec<Child> = (0..clients).map(|_| attach(&scene)).collect();
     // The harness's own client is one of them.
     let all = clients + 1;
@@ -287,7 +280,7 @@ fn deltas(clients: usize) {
     println!(
         "{}",
         json!({
-            "bench": "deltas", "deltas": DELTAS, "clients": clients, "cpu_s": own + theirs - before,
+            "bench": "deltas", "deltas": deltas, "pause_us": pause.as_micros(), "clients": clients, "cpu_s": own + theirs - before,
             "daemon_since_start_s": own, "clients_since_start_s": theirs, "took_s": seconds,
         })
     );

@@ -15,9 +15,9 @@ use std::time::Instant;
 use harness::binaries;
 use harness::machine::Machine;
 use harness::model_server::{ModelServer, Reply};
+use harness::processes::cpu;
 use harness::scene::Scene;
 use harness::wait;
-use nix::unistd::{SysconfVar, sysconf};
 use proto::event::TurnOutcome;
 use serde_json::json;
 
@@ -156,15 +156,6 @@ fn stream() -> String {
     event("message_delta", json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": DELTAS } }));
     event("message_stop", json!({ "type": "message_stop" }));
     out
-}
-
-/// Seconds of CPU that a process used so far.
-fn cpu(pid: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-    let fields: Vec<&str> = stat.rsplit_once(") ").expect("a name").1.split(' ').collect();
-    let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64;
-    let field = |at: usize| fields[at].parse::<f64>().expect("a number");
-    (field(11) + field(12)) / ticks
 }
 
 fn paints() {

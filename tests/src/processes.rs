@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -113,4 +114,15 @@ mod tests {
         assert!(of_test(&mark, nowhere).is_empty());
         child.wait().expect("it is ours");
     }
+}
+
+/// Seconds of CPU that a process and its threads have used, to the nanosecond.
+///
+/// # Panics
+/// When there is no such process.
+#[must_use]
+pub fn cpu(pid: u32) -> f64 {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id"));
+    let clock = nix::time::clock_getcpuclockid(pid).expect("a living process");
+    Duration::from(clock.now().expect("a clock")).as_secs_f64()
 }

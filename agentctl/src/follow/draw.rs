@@ -46,14 +46,15 @@ impl Follow<'_> {
         if self.output == Output::Json || !self.screen.repaints() {
             return Ok(None);
         }
-        let due = self.painted_at + if self.dirty { REPAINT_PAUSE } else { TICK };
-        if now >= due || self.question.is_some() {
+        let pause = |dirty| if dirty { REPAINT_PAUSE } else { TICK };
+        let due = self.painted_at.is_none_or(|at| now >= at + pause(self.dirty));
+        if due || self.question.is_some() {
             self.repaint()?;
-            self.painted_at = now;
+            self.painted_at = Some(now);
             self.dirty = false;
         }
-        let next = if self.dirty { REPAINT_PAUSE } else { TICK };
-        Ok((self.dirty || self.view.ticks()).then(|| self.painted_at + next))
+        let next = self.painted_at.map(|at| at + pause(self.dirty));
+        Ok(next.filter(|_| self.dirty || self.view.ticks()))
     }
 
     fn repaint(&mut self) -> Result<(), CtlError> {

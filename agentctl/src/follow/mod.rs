@@ -118,7 +118,8 @@ pub struct Follow<'a> {
     /// Who is attached, as last told.
     attached: Vec<Attendee>,
     leaving: Option<Exit>,
-    painted_at: Instant,
+    /// The last repaint; none yet: the first is due at once.
+    painted_at: Option<Instant>,
     dirty: bool,
 }
 
@@ -187,7 +188,7 @@ impl<'a> Follow<'a> {
             is_live: true,
             attached: Vec::new(),
             leaving: None,
-            painted_at: Instant::now(),
+            painted_at: None,
             dirty: true,
         }
     }

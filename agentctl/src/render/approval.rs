@@ -65,7 +65,8 @@ fn head(approval: &Approval) -> Line {
 }
 
 fn fact(name: &'static str, text: &str) -> Line {
-    Line::new().lit(Style::Plain, "  ").lit(Style::Dim, name).lit(Style::Plain, " ").text(Style::Plain, text)
+    let line = Line::new().lit(Style::Plain, "  ").lit(Style::Dim, name).lit(Style::Plain, " ");
+    line.text(Style::Plain, text).prose("    ")
 }
 
 fn command_lines(command: &str) -> Vec<Line> {

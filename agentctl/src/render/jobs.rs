@@ -1,6 +1,6 @@
 //! Background commands: a table, one alone, and what a session's rows say of them.
 
-use proto::event::{BackgroundAsked, EventBody, JobEnded, JobSilent, JobStarted, JobStopAsked, Outcome};
+use proto::event::{BackgroundAsked, JobEnded, JobSilent, JobStarted, JobStopAsked, Outcome};
 use proto::ids::Timestamp;
 use proto::job::{Environment, Job};
 
@@ -88,32 +88,35 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// What a session's row about jobs leaves behind in a view; other rows leave nothing.
+/// The line about a job that was silent for long.
 #[must_use]
-pub fn event(body: &EventBody, columns: usize) -> Vec<Line> {
-    match body {
-        EventBody::JobStarted(it) => vec![started(it, columns)],
-        EventBody::JobEnded(it) => ended(it, columns),
-        EventBody::JobSilent(JobSilent { job, silence_ms }) => {
-            vec![notes::notice(&format!("job {} has printed nothing for {}", job.short(), time::span(*silence_ms)))]
-        }
-        EventBody::JobStopAsked(JobStopAsked { job, by }) => {
-            vec![notes::remark(&format!("{by} stops job {}", job.short()))]
-        }
-        EventBody::BackgroundAsked(BackgroundAsked { by, .. }) => {
-            vec![notes::remark(&format!("{by} moves the command to the background"))]
-        }
-        _ => Vec::new(),
-    }
+pub fn silent(silent: &JobSilent) -> Line {
+    notes::notice(&format!("job {} has printed nothing for {}", silent.job.short(), time::span(silent.silence_ms)))
 }
 
-fn started(started: &JobStarted, columns: usize) -> Line {
+/// The line about somebody who stops a job.
+#[must_use]
+pub fn stop_asked(asked: &JobStopAsked) -> Line {
+    notes::remark(&format!("{} stops job {}", asked.by, asked.job.short()))
+}
+
+/// The line about somebody who moves the running command to the background.
+#[must_use]
+pub fn background_asked(asked: &BackgroundAsked) -> Line {
+    notes::remark(&format!("{} moves the command to the background", asked.by))
+}
+
+/// The line about a job that begins.
+#[must_use]
+pub fn started(started: &JobStarted, columns: usize) -> Line {
     let verb = if started.moved { " goes on in the background: " } else { " runs in the background: " };
     let head = Line::new().lit(Style::Good, "◐ ").lit(Style::Plain, "job ").text(Style::Name, &started.job.short());
     head.lit(Style::Dim, verb).join(call::name(&started.command)).fit(columns)
 }
 
-fn ended(ended: &JobEnded, columns: usize) -> Vec<Line> {
+/// The lines about a job that is over, with the end of what it printed.
+#[must_use]
+pub fn ended(ended: &JobEnded, columns: usize) -> Vec<Line> {
     let (style, word) = ending(&ended.outcome);
     let line = Line::new().lit(style, "◑ ").lit(Style::Plain, "job ").text(Style::Name, &ended.job.short());
     let line = line.lit(Style::Dim, " · ").text(style, &word);
@@ -190,7 +193,7 @@ mod tests {
             text: "[agentd, not the user: …]\nlast\u{1b}[2J\n".into(),
         };
         let lines: String =
-            event(&EventBody::JobEnded(ended), 80).iter().map(|line| line.paint(false) + "\n").collect();
+            super::ended(&ended, 80).iter().map(|line| line.paint(false) + "\n").collect();
         expect![[r#"
             ◑ job ab12cd34 · ended at its deadline of 1 min 0 s · 1 min 0 s
               last␛[2J

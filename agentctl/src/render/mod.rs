@@ -102,6 +102,9 @@ impl Style {
     }
 }
 
+/// The deepest that prose is indented after a break.
+const SPACES: &str = "                    ";
+
 /// One line for a terminal, without its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
@@ -136,6 +139,12 @@ impl Line {
     pub fn prose(mut self, hang: &'static str) -> Self {
         self.hang = Some(hang);
         self
+    }
+
+    /// Makes it prose that goes on so many columns further to the right after a break, as far as there are spaces for that.
+    #[must_use]
+    pub fn prose_below(self, columns: usize) -> Self {
+        self.prose(&SPACES[..columns.min(SPACES.len())])
     }
 
     /// As it is printed on a terminal of so many columns: prose broken between words, anything else as it is.

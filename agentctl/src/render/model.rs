@@ -5,7 +5,7 @@ use proto::event::{Compacted, CompactionStarted, Rewound, SettingsChanged, Steer
 use proto::usage::UsageReport;
 
 use super::notes::{money, remark, thousands};
-use super::table::{Cell, table};
+use super::table::{Cell, Side, sided};
 use super::{Line, Style, time};
 
 /// Other settings.
@@ -59,7 +59,9 @@ pub fn usage(report: &UsageReport, zone: &TimeZone, columns: usize) -> Vec<Line>
                 row
             })
             .collect();
-        lines.extend(table(&["ENDED", "TURN", "REQUESTS", "READ", "CACHED", "WRITTEN", "COST"], &rows, columns));
+        let mut head = vec![(Side::Left, "ENDED"), (Side::Left, "TURN")];
+        head.extend(COUNTED);
+        lines.extend(sided(&head, &rows, columns));
         lines.push(Line::new());
     }
     let mut sum = (0, Usage::default());
@@ -69,30 +71,39 @@ pub fn usage(report: &UsageReport, zone: &TimeZone, columns: usize) -> Vec<Line>
         .map(|day| {
             sum = (sum.0 + day.requests, sum.1.plus(day.usage));
             let model = if day.model.is_empty() { "?" } else { &day.model };
-            let mut row = vec![
-                (Style::Dim, day.day.clone()),
-                (Style::Name, day.session.short()),
-                (Style::Plain, model.to_owned()),
-            ];
+            let mut row = vec![(Style::Dim, day.day.clone()), (Style::Name, day.session.short())];
             row.extend(cells(day.requests, &day.usage));
+            row.push((Style::Plain, model.to_owned()));
             row
         })
         .collect();
-    let mut total = vec![(Style::Bold, "sum".to_owned()), (Style::Plain, String::new()), (Style::Plain, String::new())];
+    let mut total = vec![(Style::Bold, "sum".to_owned()), (Style::Plain, String::new())];
     total.extend(cells(sum.0, &sum.1));
     rows.push(total);
-    let head = ["DAY (UTC)", "SESSION", "MODEL", "REQUESTS", "READ", "CACHED", "WRITTEN", "COST"];
-    lines.extend(table(&head, &rows, columns));
+    // What a narrow terminal cuts comes last.
+    let mut head = vec![(Side::Left, "DAY (UTC)"), (Side::Left, "SESSION")];
+    head.extend(COUNTED);
+    head.push((Side::Left, "MODEL"));
+    lines.extend(sided(&head, &rows, columns));
     lines
 }
+
+/// The columns of [`cells`]: the most wanted first.
+const COUNTED: [(Side, &str); 5] = [
+    (Side::Right, "COST"),
+    (Side::Right, "REQUESTS"),
+    (Side::Right, "READ"),
+    (Side::Right, "CACHED"),
+    (Side::Right, "WRITTEN"),
+];
 
 fn cells(requests: u64, usage: &Usage) -> Vec<Cell> {
     let cost = usage.cost_nanousd.map_or_else(|| "not known".to_owned(), money);
     vec![
+        (Style::Bold, cost),
         (Style::Plain, requests.to_string()),
         (Style::Plain, thousands(usage.prompt_tokens())),
         (Style::Plain, thousands(usage.cache_read_tokens)),
         (Style::Plain, thousands(usage.output_tokens)),
-        (Style::Bold, cost),
     ]
 }

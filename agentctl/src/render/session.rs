@@ -103,14 +103,16 @@ fn shorten(path: &str, home: &str) -> String {
     }
 }
 
-/// Names and values below each other.
+/// Names and values below each other. A value of several words that is wider than the terminal goes on below itself; a
+/// path stays whole, so that it can be copied.
 #[must_use]
 pub fn facts(rows: &[(&'static str, String)]) -> Vec<Line> {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
     rows.iter()
         .map(|(name, value)| {
             let gap = " ".repeat(width - name.len());
-            Line::new().lit(Style::Dim, name).text(Style::Plain, &gap).text(Style::Plain, value)
+            let line = Line::new().lit(Style::Dim, name).text(Style::Plain, &gap).text(Style::Plain, value);
+            if value.contains(' ') { line.prose_below(width) } else { line }
         })
         .collect()
 }

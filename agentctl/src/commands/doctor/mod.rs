@@ -210,9 +210,9 @@ fn lines(check: &Check) -> Vec<Line> {
         (false, _) => Line::new().lit(Style::Bad, "✗ "),
     };
     let name = format!("{:<14}", check.name);
-    let mut lines = vec![mark.text(Style::Bold, &name).text(Style::Plain, &check.found)];
+    let mut lines = vec![mark.text(Style::Bold, &name).text(Style::Plain, &check.found).prose_below(16)];
     if let Some(mend) = &check.mend {
-        lines.push(Line::new().lit(Style::Plain, "                → ").text(Style::Warn, mend));
+        lines.push(Line::new().lit(Style::Plain, "                → ").text(Style::Warn, mend).prose_below(18));
     }
     lines
 }

@@ -121,13 +121,11 @@ pub(crate) fn entries(events: &[Event]) -> Vec<Entry> {
             EventBody::Rewound(it) => entries.push(Entry::Line(model::rewound(it))),
             EventBody::ModeChanged(it) => entries.push(Entry::Line(notes::mode(it.mode, &it.by))),
             EventBody::SessionForked(it) => entries.push(Entry::Line(notes::forked(it))),
-            body @ (EventBody::JobStarted(_)
-            | EventBody::JobEnded(_)
-            | EventBody::JobSilent(_)
-            | EventBody::JobStopAsked(_)
-            | EventBody::BackgroundAsked(_)) => {
-                entries.extend(jobs::event(body, EXPORT_COLUMNS).into_iter().map(Entry::Line));
-            }
+            EventBody::JobStarted(it) => entries.push(Entry::Line(jobs::started(it, EXPORT_COLUMNS))),
+            EventBody::JobEnded(it) => entries.extend(jobs::ended(it, EXPORT_COLUMNS).into_iter().map(Entry::Line)),
+            EventBody::JobSilent(it) => entries.push(Entry::Line(jobs::silent(it))),
+            EventBody::JobStopAsked(it) => entries.push(Entry::Line(jobs::stop_asked(it))),
+            EventBody::BackgroundAsked(it) => entries.push(Entry::Line(jobs::background_asked(it))),
             EventBody::CommandEntered(it) => {
                 since = event.at;
                 usage = Usage::default();
