@@ -21,6 +21,7 @@ use uuid::Uuid;
 use crate::cli::Cli;
 use crate::config::load::{self, ConfigError, Loaded};
 use crate::config::paths::Paths;
+use crate::desktop::Desktop;
 use crate::keys::{Keys, Sources};
 use crate::server::listener::{self, ListenError};
 use crate::server::{ConfigState, Server};
@@ -132,7 +133,8 @@ async fn serve(cli: &Cli, ready: &mut Ready) -> Result<(), StartError> {
     let mut signals = Listener::new()?;
     let keys = Keys::new(key_sources(&config), &|name| std::env::var(name).ok());
     let program = PathBuf::from("/proc/self/exe");
-    let context = Arc::new(Context::new(store, keys, paths.clone(), program, config));
+    let desktop = Desktop::find(&|name| std::env::var(name).ok());
+    let context = Arc::new(Context::new(store, keys, paths.clone(), program, config, desktop));
     context.spent.load(&context.store, proto::ids::Timestamp::now()).await?;
     let stop = CancellationToken::new();
     // Sessions stop after the connections: a client's last request is answered.

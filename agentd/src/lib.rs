@@ -3,7 +3,7 @@
 //! In reading order: [`daemon`] wires everything; [`server`] talks to clients; [`session`] holds one actor per session
 //! around a pure state machine; [`model`] talks to the Messages API; [`tools`] turns what the model asked for into
 //! requests to a shim and its answers into text; [`shell`] is the daemon's side of a shim; [`policy`] decides what may
-//! run; [`store`] keeps the log; [`config`] and [`keys`] say how.
+//! run; [`store`] keeps the log; [`config`] and [`keys`] say how; [`desktop`] tells a user who looks elsewhere.
 //!
 //! Invariant: dependencies point one way: `server → session → {model, tools, policy, store}`, `tools → shell`,
 //! `shell → proto::shim`.
@@ -12,6 +12,7 @@ pub mod cli;
 pub mod config;
 pub mod content;
 pub mod daemon;
+pub mod desktop;
 pub mod effort;
 pub mod faults;
 pub mod journal;

@@ -88,6 +88,17 @@ pub fn kill_hard(pid: i32) {
     let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
 }
 
+/// Seconds of CPU that a process and its threads have used, to the nanosecond.
+///
+/// # Panics
+/// When there is no such process.
+#[must_use]
+pub fn cpu(pid: u32) -> f64 {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id"));
+    let clock = nix::time::clock_getcpuclockid(pid).expect("a living process");
+    Duration::from(clock.now().expect("a clock")).as_secs_f64()
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
@@ -114,15 +125,4 @@ mod tests {
         assert!(of_test(&mark, nowhere).is_empty());
         child.wait().expect("it is ours");
     }
-}
-
-/// Seconds of CPU that a process and its threads have used, to the nanosecond.
-///
-/// # Panics
-/// When there is no such process.
-#[must_use]
-pub fn cpu(pid: u32) -> f64 {
-    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id"));
-    let clock = nix::time::clock_getcpuclockid(pid).expect("a living process");
-    Duration::from(clock.now().expect("a clock")).as_secs_f64()
 }

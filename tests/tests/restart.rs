@@ -173,6 +173,32 @@ fn an_open_question_survives_the_daemon_and_its_answer_runs_the_call_once() {
     assert_eq!(asked_count, 1, "the question is not asked again");
 }
 
+/// A denial is followed by a look at the next call, a permission by the run: whatever comes next, the answer is on disk first.
+#[test]
+fn an_answer_is_on_disk_when_it_is_acknowledged() {
+    for verdict in [Verdict::Deny { reason: None }, Verdict::Once {}].into_iter().cycle().take(6) {
+        let mut scene = Scene::new();
+        scene.server.script(Reply::blocks(vec![Block::bash("echo 1 >> count"), Block::bash("echo 2 >> count")]));
+        scene.server.script(Reply::text("done"));
+        scene.prompt("ask me twice", ApproveMode::Ask);
+        let first = scene.client.until_asked();
+        assert!(scene.client.answer(&first, verdict.clone()).unwrap().yours);
+        scene.kill_daemon();
+        scene.start_daemon();
+        let answers = scene.logged(|body| match body {
+            EventBody::ApprovalClosed(closed) if closed.approval == first.id => Some(closed.verdict.clone()),
+            _ => None,
+        });
+        assert_eq!(answers, [verdict]);
+        let second = scene.client.until_event("the second question", |body| match body {
+            EventBody::ApprovalAsked(asked) if asked.approval.id != first.id => Some(asked.approval.clone()),
+            _ => None,
+        });
+        assert!(scene.client.answer(&second, Verdict::Once {}).unwrap().yours);
+        assert_eq!(scene.client.until_turn_ended().outcome, TurnOutcome::Done {});
+    }
+}
+
 #[test]
 fn queued_prompts_survive_the_daemon_and_each_is_answered_once_in_order() {
     let mut scene = Scene::new();

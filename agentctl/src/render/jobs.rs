@@ -192,8 +192,7 @@ mod tests {
             output_bytes: 5,
             text: "[agentd, not the user: …]\nlast\u{1b}[2J\n".into(),
         };
-        let lines: String =
-            super::ended(&ended, 80).iter().map(|line| line.paint(false) + "\n").collect();
+        let lines: String = super::ended(&ended, 80).iter().map(|line| line.paint(false) + "\n").collect();
         expect![[r#"
             ◑ job ab12cd34 · ended at its deadline of 1 min 0 s · 1 min 0 s
               last␛[2J

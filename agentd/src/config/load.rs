@@ -12,7 +12,7 @@ use super::Config;
 pub const SYSTEM_FILE: &str = "/etc/agentd/agentd.toml";
 
 /// Variables that begin like an override and are something else.
-const NOT_OVERRIDES: [&str; 9] = [
+const NOT_OVERRIDES: [&str; 12] = [
     "AGENTD_SOCKET",
     "AGENTD_BIN",
     "AGENTD_FAULT",
@@ -22,6 +22,10 @@ const NOT_OVERRIDES: [&str; 9] = [
     "AGENTD_LOG",
     "AGENTD_TEST_BIN_DIR",
     "AGENTD_SESSION",
+    // What the client obeys, which hands its environment on to a daemon that it starts.
+    "AGENTD_NOTIFY",
+    "AGENTD_NOTIFY_WHEN",
+    "AGENTD_SCREEN_READER",
 ];
 
 /// Settings that only the files of user and system can set.
@@ -229,6 +233,17 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let env: Vec<_> = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         load(&file, true, &env)
+    }
+
+    #[test]
+    fn what_the_client_obeys_is_no_mistake_in_a_daemon_that_it_starts() {
+        for name in ["AGENTD_NOTIFY", "AGENTD_NOTIFY_WHEN", "AGENTD_SCREEN_READER", "AGENTD_SOCKET"] {
+            assert_eq!(with("", &[(name, "off")]).unwrap().warnings, [] as [&str; 0], "{name}");
+        }
+        assert_eq!(
+            with("", &[("AGENTD_NOTIFY_DESKTOP", "off")]).unwrap().config.notify.desktop,
+            super::super::Desktop::Off
+        );
     }
 
     #[test]

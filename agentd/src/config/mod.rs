@@ -36,6 +36,8 @@ pub struct Config {
     pub policy: PolicyConfig,
     /// Questions to the user.
     pub approval: ApprovalConfig,
+    /// Telling users who look elsewhere.
+    pub notify: NotifyConfig,
     /// The socket.
     pub server: ServerConfig,
     /// The log of the daemon itself.
@@ -261,6 +263,28 @@ impl Default for ApprovalConfig {
     fn default() -> Self {
         Self { expiry: Span::from_secs(24 * 60 * 60) }
     }
+}
+
+/// Telling users who look elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NotifyConfig {
+    /// Desktop notifications of what waits for an answer and of ended turns, where the daemon's environment has a session
+    /// bus: `away`, `always` or `off`.
+    pub desktop: Desktop,
+}
+
+/// When the desktop tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Desktop {
+    /// Never.
+    Off,
+    /// While nobody who could answer is attached to the session: an attached terminal tells by itself.
+    #[default]
+    Away,
+    /// Whoever is attached.
+    Always,
 }
 
 /// The socket.

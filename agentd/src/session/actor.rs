@@ -7,6 +7,7 @@
 mod info;
 mod jobs;
 mod rest;
+mod telling;
 pub(super) mod wishes;
 mod writing;
 

@@ -49,6 +49,7 @@ use spent::Spent;
 
 use crate::config::paths::Paths;
 use crate::config::{Config, ProviderKind};
+use crate::desktop::Desktop;
 use crate::keys::Keys;
 use crate::model::retry::Waits;
 use crate::model::{Capabilities, Profile, Provider, anthropic, scripted};
@@ -75,6 +76,8 @@ pub struct Context {
     models: Mutex<HashMap<(String, String), Arc<Capabilities>>>,
     /// What was spent today.
     pub spent: Spent,
+    /// The user's desktop.
+    pub desktop: Desktop,
     /// By the scenario's text: a player counts the tries of its faults.
     players: Mutex<HashMap<String, Arc<scripted::Player>>>,
 }
@@ -82,7 +85,7 @@ pub struct Context {
 impl Context {
     /// Puts the shared parts together.
     #[must_use]
-    pub fn new(store: Store, keys: Keys, paths: Paths, program: PathBuf, config: Config) -> Self {
+    pub fn new(store: Store, keys: Keys, paths: Paths, program: PathBuf, config: Config, desktop: Desktop) -> Self {
         Self {
             store,
             keys,
@@ -93,6 +96,7 @@ impl Context {
             clients: Mutex::new(HashMap::new()),
             models: Mutex::new(HashMap::new()),
             spent: Spent::default(),
+            desktop,
             players: Mutex::new(HashMap::new()),
         }
     }

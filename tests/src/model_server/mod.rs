@@ -68,6 +68,7 @@ struct State {
     violations: Vec<String>,
     models: HashMap<String, serde_json::Value>,
     keeps_none: bool,
+    checks_only: bool,
     delivered: Vec<(usize, Instant)>,
     count: usize,
 }
@@ -193,6 +194,11 @@ impl ModelServer {
         self.shared.lock().keeps_none = true;
     }
 
+    /// Keeps none of the requests from now on, though each is checked: for runs of thousands, whose bodies fill the memory.
+    pub fn check_only(&self) {
+        self.shared.lock().checks_only = true;
+    }
+
     /// When each reply was handed over to its last byte, by the number of its request.
     #[must_use]
     pub fn delivered(&self) -> Vec<(usize, Instant)> {
@@ -255,7 +261,7 @@ impl Shared {
         if handler.is_none() && script.is_none() && wrong.is_empty() {
             wrong.push("no reply is scripted for it".to_owned());
         }
-        if !state.keeps_none {
+        if !state.keeps_none && !state.checks_only {
             state.requests.push(received.clone());
         }
         let refusal = (!wrong.is_empty()).then(|| Reply::error(400, "invalid_request_error", &wrong.join("; ")));

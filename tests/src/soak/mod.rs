@@ -97,6 +97,7 @@ pub fn run(kills: usize, seed: u64) -> Tally {
     let server = ModelServer::start();
     server.answer_with(model::answer);
     server.expect_kills();
+    server.check_only();
     let machine = Machine::with_model(&server.url());
     let daemon = Daemon::start(&machine);
     let mut client = daemon.client(&machine);

@@ -2,7 +2,8 @@
 //!
 //! A commit costs as much as all else in a round, and between a reply and its command there would be two: the reply's, and
 //! that of the intent to run what was looked at meanwhile. So rows after which a call is only looked at wait for what the
-//! look brings, and go to the disk with it. Nobody has been told of them, so a crash before that is one before the reply.
+//! look brings, and go to the disk with it: rows of a reply and of a call's end, of which nobody has been told. A crash
+//! before that is one before the reply, and an end is still known to the shim.
 //!
 //! Invariant: rows are published only after they are on disk, in order, without gaps. When the disk fails the state in
 //! memory is dropped and read again from the log: the log is the truth.
@@ -57,8 +58,10 @@ impl Actor {
         }
         let now = Timestamp::now();
         self.machine.surround(self.surroundings(now));
+        // Whoever gave us anything else is told that it is on disk.
+        let may_wait = matches!(input, Input::ReplyArrived { .. } | Input::CallEnded { .. });
         let step = self.machine.step(now, &mut Uuid::now_v7, input);
-        if let Err(error) = self.carry_out(now, step).await {
+        if let Err(error) = self.carry_out(now, step, may_wait).await {
             self.storage_failed(error);
         }
     }
@@ -71,7 +74,7 @@ impl Actor {
         }
     }
 
-    async fn carry_out(&mut self, now: Timestamp, step: Step) -> Result<(), StoreError> {
+    async fn carry_out(&mut self, now: Timestamp, step: Step, may_wait: bool) -> Result<(), StoreError> {
         // A prompt that is not on disk was not accepted: nothing is asked of the model for it. Nor for the end of a job.
         let is_beginning = |entry: &Entry| matches!(entry, Entry::PromptAccepted(_) | Entry::TurnWoken { .. });
         let begins = step.entries.iter().any(is_beginning);
@@ -81,7 +84,7 @@ impl Actor {
         let looks = early.iter().any(|effect| matches!(effect, Effect::AssessCall { .. }));
         let Some(Held { mut work, .. }) = self.held.take() else {
             let work = Work { rows, late };
-            if !looks || work.rows.is_empty() {
+            if !(may_wait && looks) || work.rows.is_empty() {
                 return self.write(work, early).await;
             }
             self.perform(early);
@@ -120,6 +123,7 @@ impl Actor {
                 self.trail.log(self.id, row.seq, &entry, self.context.config().log.prompts);
                 self.context.spent.add(row.at, &entry);
                 self.note(row.seq, row.at, &entry);
+                self.tell_desktop(&entry);
                 self.fanout.row(LogRow { seq: row.seq, at: row.at, entry });
             }
         }
