@@ -76,6 +76,10 @@ pub struct View {
     pub spent: Spent,
     /// What the session's last request read: how full the model's context is.
     pub context_tokens: u64,
+    /// What the session cost up to `counted`, in billionths of a dollar, and since then by its rows.
+    pub cost_nanousd: u64,
+    /// The row up to which the cost was told.
+    pub counted: Seq,
 }
 
 /// A prompt that waits for its turn.
@@ -141,6 +145,8 @@ impl View {
             since: Timestamp(0),
             spent: Spent::default(),
             context_tokens: 0,
+            cost_nanousd: 0,
+            counted: Seq(0),
         }
     }
 
@@ -207,7 +213,10 @@ impl View {
                 Vec::new()
             }
             EventBody::RequestFailed(it) => self.request_failed(it),
-            EventBody::ReplyReceived(it) => return self.reply(it),
+            EventBody::ReplyReceived(it) => {
+                self.count(event.seq, it.usage);
+                return self.reply(it);
+            }
             EventBody::ApprovalAsked(it) => {
                 // The answer to an attach may have named it already.
                 if !self.open.iter().any(|open| open.id == it.approval.id) {
@@ -258,6 +267,7 @@ impl View {
                 vec![model::compaction_started(it)]
             }
             EventBody::Compacted(it) => {
+                self.count(event.seq, it.usage);
                 self.waiting = Waiting::Nothing;
                 vec![model::compacted(it)]
             }
@@ -302,6 +312,12 @@ impl View {
                 Vec::new()
             }
             Live::Restarted(it) => self.restarted(it.request),
+        }
+    }
+
+    fn count(&mut self, seq: Seq, usage: Usage) {
+        if seq > self.counted {
+            self.cost_nanousd += usage.cost_nanousd.unwrap_or(0);
         }
     }
 

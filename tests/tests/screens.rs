@@ -224,7 +224,7 @@ fn a_question_stands_above_its_keys_and_an_interrupt_ends_the_turn() {
           always adds decision = "allow", command = ["rm", "x"], exact = true
           to <path>
         [y]es once  [s]ession  [a]lways  [e]dit  [n]o  [r]eason…  >
-        mode ask · <id> · claude-opus-5-5 · 33 tokens of context (0 %) · 2 attached
+        mode ask · <id> · claude-opus-5-5 · 33 tokens of context (0 %) · 0.0003 USD
     "#]]
     .assert_eq(&terminal.screen());
     terminal.press(&["C-c"]);
@@ -255,7 +255,7 @@ fn a_resize_while_text_streams_leaves_every_line_once() {
     }
     gate.open();
     scene.client.until_turn_ended();
-    terminal.wait_for("item 39");
+    terminal.wait_for("item 39 of the list that is streamed");
     let history = terminal.history();
     let seen: Vec<&str> = history.lines().filter(|line| line.contains("• item")).collect();
     let wanted: Vec<String> = (0..40).map(|n| format!("• item {n} of the list that is streamed")).collect();

@@ -39,6 +39,8 @@ pub(super) async fn run(args: AttachArgs, context: &Context) -> Result<Exit, Ctl
     let attached = crate::answer!(follow.connection, Request::Attach(attach), Attached)?.session;
     follow.view.last = since;
     follow.view.mode = attached.mode;
+    follow.view.counted = attached.head;
+    follow.view.cost_nanousd = attached.usage.cost_nanousd.unwrap_or(0);
     if output == Output::Full {
         let hint = if args.read_only { " · read only" } else { " · /help lists what can be typed" };
         let line = notes::remark(&heading(&attached)).text(mode_style(attached.mode), attached.mode.name());

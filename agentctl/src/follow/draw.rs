@@ -114,7 +114,14 @@ impl Follow<'_> {
 
     fn status_line(&self, columns: usize) -> Line {
         let Some(info) = &self.info else { return Line::new() };
-        session::status_line(info, self.view.mode, self.branch.as_deref(), self.view.context_tokens, self.role, columns)
+        let now = session::Now {
+            mode: self.view.mode,
+            branch: self.branch.as_deref(),
+            context_tokens: self.view.context_tokens,
+            cost_nanousd: self.view.cost_nanousd,
+            role: self.role,
+        };
+        session::status_line(info, &now, columns)
     }
 
     /// Draws the oldest open question when none is drawn; drops the drawn one when it was closed elsewhere.

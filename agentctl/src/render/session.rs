@@ -176,34 +176,45 @@ pub fn show(info: &SessionInfo, now: Timestamp, zone: &TimeZone) -> Vec<Line> {
     lines
 }
 
-/// The line below an input: session, model, branch, what its context holds, who else is there; the last ones go first where
-/// the terminal is narrow.
+/// What changes of a session while one looks.
+#[derive(Clone, Copy, Debug)]
+pub struct Now<'a> {
+    /// How much runs without a question.
+    pub mode: Mode,
+    /// The workspace's branch.
+    pub branch: Option<&'a str>,
+    /// What the last request read.
+    pub context_tokens: u64,
+    /// What the session cost, in billionths of a dollar.
+    pub cost_nanousd: u64,
+    /// What this client may do.
+    pub role: Role,
+}
+
+/// The line below an input: session, model, what its context holds, what it cost, branch, who else is there; the last ones go
+/// first where the terminal is narrow.
 #[must_use]
-pub fn status_line(
-    info: &SessionInfo,
-    mode: Mode,
-    branch: Option<&str>,
-    context_tokens: u64,
-    role: Role,
-    columns: usize,
-) -> Line {
+pub fn status_line(info: &SessionInfo, now: &Now<'_>, columns: usize) -> Line {
     let mut parts = vec![info.name.clone().unwrap_or_else(|| info.id.short()), info.model.clone()];
-    if role == Role::Observer {
+    if now.role == Role::Observer {
         parts.push("read only".to_owned());
     }
-    if context_tokens > 0 {
-        let tokens = notes::thousands(context_tokens);
-        parts.push(match context_tokens.saturating_mul(100).checked_div(info.context_window) {
+    if now.context_tokens > 0 {
+        let tokens = notes::thousands(now.context_tokens);
+        parts.push(match now.context_tokens.saturating_mul(100).checked_div(info.context_window) {
             Some(percent) => format!("{tokens} tokens of context ({percent} %)"),
             None => format!("{tokens} tokens of context"),
         });
     }
-    parts.extend(branch.map(str::to_owned));
+    if now.cost_nanousd > 0 {
+        parts.push(notes::money(now.cost_nanousd));
+    }
+    parts.extend(now.branch.map(str::to_owned));
     if info.clients.len() > 1 {
         parts.push(format!("{} attached", info.clients.len()));
     }
     // The mode stands first: it is never what a narrow terminal leaves out.
-    let head = Line::new().lit(Style::Dim, "mode ").text(mode_style(mode), mode.name());
+    let head = Line::new().lit(Style::Dim, "mode ").text(mode_style(now.mode), now.mode.name());
     let room = columns.saturating_sub(head.width());
     let mut text = String::new();
     for part in parts {

@@ -2,6 +2,7 @@
 //! comes back as news.
 
 mod jobs;
+mod request;
 mod rest;
 
 use std::path::PathBuf;
@@ -18,13 +19,10 @@ use super::call_task::{self, CallJob};
 use super::file_task::{self, Look, UndoTry};
 use super::machine::{Effect, Input, Machine};
 use super::news::News;
-use super::request_task::{self, RequestJob};
-use super::spec::{Source, Spec};
+use super::spec::Spec;
 use super::{job_task, keep_rule, shell_task};
-use crate::config::ProviderKind;
 use crate::faults::{self, Point};
 use crate::model::wire::Writer;
-use crate::model::{Capabilities, Conversation};
 use crate::shell::Shell;
 use crate::tools::undo;
 
@@ -170,38 +168,6 @@ impl Deeds {
             let problem = kept.unwrap_or_else(|error| Err(error.to_string())).err();
             let _ = news.send(News::Happened(Box::new(Input::RuleKept { approval, file, problem }))).await;
         });
-    }
-
-    fn send(&mut self, request: RequestId, attempt: u32, machine: &Machine) {
-        if let Some((_, task)) = self.request.take() {
-            task.abort();
-        }
-        let settings = machine.settings().cloned().unwrap_or_else(|| self.spec.settings());
-        let takes = self.context.capabilities(&self.spec, &settings.model);
-        let messages = machine.messages();
-        let (written, messages) = match system_messages(&self.spec, takes.as_deref()) {
-            Some(may) => {
-                let (written, rest) = self.writer.split(&messages, may);
-                (Some(written), rest)
-            }
-            None => (None, &*messages),
-        };
-        let conversation = Conversation {
-            max_tokens: takes.as_ref().map_or(settings.max_tokens, |takes| settings.max_tokens.min(takes.output)),
-            effort: settings.effort,
-            previous: machine.account().previous().map(str::to_owned),
-            compact: machine.compacts_on_server(),
-            takes,
-            model: settings.model,
-            system: self.spec.system.clone(),
-            tools: self.spec.tools.clone(),
-            written,
-            messages: messages.to_vec(),
-        };
-        let under_way = attempt > 1 || machine.turn().is_some_and(|turn| turn.requests > 1);
-        let job = RequestJob { request, attempt, conversation, under_way, spec: Arc::clone(&self.spec) };
-        let task = self.tasks.spawn(request_task::run(job, Arc::clone(&self.context), self.news.clone()));
-        self.request = Some((request, task));
     }
 
     fn for_shell(&mut self, what: Waiting) {
@@ -379,18 +345,6 @@ impl Deeds {
     /// As [`Self::drop_tasks`], for good.
     pub(super) fn stop(mut self) {
         self.drop_tasks();
-    }
-}
-
-/// Whether the harness's messages go to the model as such. `None` where that is not known before the request, and where
-/// nothing is written.
-fn system_messages(spec: &Spec, takes: Option<&Capabilities>) -> Option<bool> {
-    match &spec.source {
-        Source::Scenario { .. } => None,
-        Source::Api(api) => match api.provider {
-            ProviderKind::Anthropic => takes.map(|takes| takes.system_messages),
-            ProviderKind::Compat => Some(false),
-        },
     }
 }
 

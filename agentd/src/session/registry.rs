@@ -12,7 +12,7 @@ use proto::ids::{Seq, SessionId, Timestamp};
 use proto::request::{CreateSession, Endpoint};
 use proto::response::{ErrorCode, SessionInfo, WireError};
 use proto::secret::EnvVars;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, RwLock, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,7 @@ pub struct Registry {
 }
 
 /// A session's actor, if it has one. Locked while its log is read: others wait for that session only.
-pub(super) type Place = Arc<Mutex<Option<SessionHandle>>>;
+pub(super) type Place = Arc<RwLock<Option<SessionHandle>>>;
 
 #[derive(Debug)]
 struct Inner {
@@ -205,7 +205,11 @@ impl Registry {
             while inner.tasks.try_join_next().is_some() {}
             Arc::clone(inner.places.entry(id).or_default())
         };
-        let mut place = place.lock().await;
+        // Most come to a session that is served: they keep nobody out, see `running`.
+        if let Some(handle) = place.read().await.as_ref().filter(|handle| !handle.inbox.is_closed()) {
+            return Ok(handle.clone());
+        }
+        let mut place = place.write().await;
         if let Some(handle) = place.as_ref().filter(|handle| !handle.inbox.is_closed()) {
             return Ok(handle.clone());
         }
@@ -228,17 +232,17 @@ impl Registry {
         Ok(handle)
     }
 
-    /// The session's actor, if it has one that can be asked at once.
+    /// The session's actor, if it has one that can be asked at once: not while it is started or removed.
     pub(super) async fn running(&self, id: SessionId) -> Option<SessionHandle> {
         let place = Arc::clone(self.inner.lock().await.places.get(&id)?);
-        let place = place.try_lock().ok()?;
+        let place = place.try_read().ok()?;
         place.clone().filter(|handle| !handle.inbox.is_closed())
     }
 
     /// All sessions' actors that can be asked at once.
     pub(super) async fn all_running(&self) -> Vec<SessionHandle> {
         let places: Vec<Place> = self.inner.lock().await.places.values().cloned().collect();
-        let handle = |place: &Place| place.try_lock().ok()?.clone().filter(|handle| !handle.inbox.is_closed());
+        let handle = |place: &Place| place.try_read().ok()?.clone().filter(|handle| !handle.inbox.is_closed());
         places.iter().filter_map(handle).collect()
     }
 
@@ -250,7 +254,7 @@ impl Registry {
         let id = row.id;
         let place = Arc::clone(self.inner.lock().await.places.entry(id).or_default());
         // Locked to the end: no actor may be started for a session that is half gone.
-        let mut place = place.lock().await;
+        let mut place = place.write().await;
         let last = match place.take().filter(|handle| !handle.inbox.is_closed()) {
             Some(handle) => {
                 let last = handle.info().await.unwrap_or_else(|_| resting(row));
