@@ -110,7 +110,7 @@ fn attaches() {
         let began = Instant::now();
         let mut terminal = scene.machine.ctl_in_terminal(&["attach", &session]);
         terminal.wait_for("› ");
-        terminal.wait_for("tokens of context");
+        terminal.wait_for(" · context ");
         painted.push(ms(began, Instant::now()));
         terminal.type_text("\u{4}");
         assert!(terminal.finish().0.success());

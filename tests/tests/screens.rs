@@ -224,7 +224,7 @@ fn a_question_stands_above_its_keys_and_an_interrupt_ends_the_turn() {
           always adds decision = "allow", command = ["rm", "x"], exact = true
           to <path>
         [y]es once  [s]ession  [a]lways  [e]dit  [n]o  [r]eason…  >
-        mode ask · <id> · claude-opus-5-5 · 33 tokens of context (0 %) · 0.0003 USD
+        mode ask · <id> · claude-opus-5-5 · context 0 % · 0.0003 USD · 2 attached
     "#]]
     .assert_eq(&terminal.screen());
     terminal.press(&["C-c"]);

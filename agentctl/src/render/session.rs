@@ -200,10 +200,10 @@ pub fn status_line(info: &SessionInfo, now: &Now<'_>, columns: usize) -> Line {
         parts.push("read only".to_owned());
     }
     if now.context_tokens > 0 {
-        let tokens = notes::thousands(now.context_tokens);
+        // How full it is says more in less room, where it is known.
         parts.push(match now.context_tokens.saturating_mul(100).checked_div(info.context_window) {
-            Some(percent) => format!("{tokens} tokens of context ({percent} %)"),
-            None => format!("{tokens} tokens of context"),
+            Some(percent) => format!("context {percent} %"),
+            None => format!("{} tokens of context", notes::thousands(now.context_tokens)),
         });
     }
     if now.cost_nanousd > 0 {
